@@ -160,3 +160,6 @@ function completeTool(tool: AgentToolInput): AgentTool {
       return { description: '', ...tool };
   }
 }
+
+/** What the schema cannot say; see there. */
+export { checkAgentConfig } from './check-agent.js';
