@@ -1,6 +1,7 @@
 /** Paging back through a transcript or a list of sessions: section 5. */
 import Type from 'typebox';
 import { isUuid } from './ids.js';
+import type { FieldError } from './problems.js';
 import { closed } from './schema.js';
 import type { Checked } from './validate.js';
 
@@ -17,10 +18,10 @@ export const PageQuery = closed('PageQuery', {
 /** `before` (a lower-case UUID) is absent for the newest page. */
 export type Page = { before?: string; limit: number };
 
-/** Reads `?before=&limit=`; pointers of its errors name the parameters. A parameter given twice, or unknown, is an error. */
+/** Reads `?before=&limit=`; pointers of its errors name the parameters. One given twice is an error; others are ignored. */
 export function readPage(query: Readonly<Record<string, string | string[] | undefined>>): Checked<Page> {
-  const { before, limit = String(defaultLimit), ...rest } = query;
-  const errors = Object.keys(rest).map((key) => ({ pointer: `/${key}`, message: 'is not a known parameter' }));
+  const { before, limit = String(defaultLimit) } = query;
+  const errors: FieldError[] = [];
   if (before !== undefined && !isOneUuid(before)) errors.push({ pointer: '/before', message: 'must be a UUID' });
   if (!isLimit(limit)) errors.push({ pointer: '/limit', message: `must be an integer from 1 to ${maxLimit}` });
   if (errors.length > 0) return { ok: false, errors };
