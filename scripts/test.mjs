@@ -32,7 +32,7 @@ async function runTests() {
     await step('build', () => build(['test', 'bench']));
     services = await startThrowAway({ kind: 'test', durable: false });
     if (stopped) return { passed: 0, failed: 1 };
-    mocha = startMocha(args, { ...services.env, ...long });
+    mocha = startMocha(args, { ...services.env, ...long }, services);
     return await mocha.finished;
   } catch (error) {
     sayError(error);

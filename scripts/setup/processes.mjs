@@ -30,15 +30,17 @@ function commandLine(pid) {
 
 /**
  * Ends a process that was noted by an earlier command: with its signal, then, after `graceMs`, by force.
- * @param {{pid: number, marker: string, signal?: NodeJS.Signals}} noted
+ * @param {{pid: number, marker: string, signal?: NodeJS.Signals, group?: boolean}} noted `group`: with all of its
+ *   process group
  */
 export async function end(noted, graceMs = 10_000) {
   const giveUpAt = Date.now() + graceMs;
   if (!isSame(noted)) return;
-  process.kill(noted.pid, noted.signal ?? 'SIGTERM');
+  const target = noted.group ? -noted.pid : noted.pid;
+  process.kill(target, noted.signal ?? 'SIGTERM');
   // It is no child of ours, so its end cannot be waited for but by looking.
   while (isSame(noted)) {
-    if (Date.now() > giveUpAt) process.kill(noted.pid, 'SIGKILL');
+    if (Date.now() > giveUpAt) process.kill(target, 'SIGKILL');
     await delay(50);
   }
 }

@@ -15,7 +15,7 @@ export function openRecord(kind) {
   const save = () => writePrivateFile(file, JSON.stringify(record));
   save();
   return {
-    /** @param {{pid: number, marker: string, signal?: string}} child see `isSame` */
+    /** @param {{pid: number, marker: string, signal?: string, group?: boolean}} child see `end` */
     addProcess(child) {
       record.children.push(child);
       save();
