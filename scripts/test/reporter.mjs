@@ -29,7 +29,10 @@ function countRejections(runner) {
   runner.on(Runner.constants.EVENT_TEST_BEGIN, (test) => {
     current = test.fullTitle();
   });
-  process.on('unhandledRejection', (reason) => {
+  const seen = new WeakSet();
+  process.on('unhandledRejection', (reason, promise) => {
+    if (seen.has(promise)) return; // Mocha emits each a second time.
+    seen.add(promise);
     faults.count += 1;
     console.error(`\nUnhandled rejection during or after '${current}':`, reason);
   });
