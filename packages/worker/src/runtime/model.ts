@@ -1,0 +1,179 @@
+import { createAnthropic } from '@ai-sdk/anthropic';
+import { createGoogle } from '@ai-sdk/google';
+import { createOpenAI } from '@ai-sdk/openai';
+import { createOpenAICompatible, type MetadataExtractor } from '@ai-sdk/openai-compatible';
+import type { LanguageModelV4, LanguageModelV4CallOptions } from '@ai-sdk/provider';
+import type { AgentModel } from '@turnkeep/shared/contract/agent';
+import { Response as UndiciResponse } from 'undici';
+import { createDemoModel } from './demo-model.js';
+import { type Redact, TurnFailure } from './failure.js';
+
+/** The longest wait between two tries that a provider can ask for; the AI SDK would honour up to 60 s. */
+const MAX_RETRY_AFTER_MS = 20_000;
+
+/**
+ * Where a provider lives when the agent names no `baseUrl`. Always given explicitly: the SDK would otherwise read
+ * OPENAI_BASE_URL and the like from the worker's environment, which belongs to the operator and not to the agent.
+ */
+const DEFAULT_BASE_URLS: Partial<Record<AgentModel['provider'], string>> = {
+  openai: 'https://api.openai.com/v1',
+  anthropic: 'https://api.anthropic.com/v1',
+  google: 'https://generativelanguage.googleapis.com/v1beta',
+};
+
+export interface ModelAccess {
+  /** The decrypted credential; absent for a model that needs none. */
+  apiKey?: string | undefined;
+  /** The egress's fetch. (contract section 1, ALLOW_PRIVATE_NETWORK) */
+  fetch: typeof globalThis.fetch;
+}
+
+/**
+ * The model that an agent names, behind the AI SDK's provider interface (contract section 3). Makes no request yet.
+ * `openai` uses the Responses API, without storage at OpenAI. Errors: `TurnFailure` `model_refused` where the
+ * configuration has no address.
+ */
+export function createModel(config: AgentModel, access: ModelAccess): TurnModel {
+  return new TurnModel(providerModel(config, access), access.apiKey === undefined ? [] : [access.apiKey]);
+}
+
+/** A provider's model that knows its secrets, so that no failure can carry them to a user. */
+export class TurnModel implements LanguageModelV4 {
+  readonly specificationVersion = 'v4';
+  readonly #inner: LanguageModelV4;
+  readonly #secrets: readonly string[];
+
+  constructor(inner: LanguageModelV4, secrets: readonly string[] = []) {
+    this.#inner = inner;
+    this.#secrets = secrets.filter((secret) => secret !== '');
+  }
+
+  get provider(): string {
+    return this.#inner.provider;
+  }
+
+  get modelId(): string {
+    return this.#inner.modelId;
+  }
+
+  get supportedUrls(): LanguageModelV4['supportedUrls'] {
+    return this.#inner.supportedUrls;
+  }
+
+  doGenerate(options: LanguageModelV4CallOptions): ReturnType<LanguageModelV4['doGenerate']> {
+    return this.#inner.doGenerate(options);
+  }
+
+  doStream(options: LanguageModelV4CallOptions): ReturnType<LanguageModelV4['doStream']> {
+    return this.#inner.doStream(options);
+  }
+
+  readonly redact: Redact = (text) =>
+    this.#secrets.reduce((clean, secret) => clean.replaceAll(secret, '[credential]'), text);
+}
+
+/**
+ * Names the place that a provider's call ids belong to: one provider at one address. An id goes back only to where it came
+ * from (contract section 3).
+ */
+export function providerKey(config: AgentModel): string {
+  return `${config.provider} ${config.baseUrl ?? DEFAULT_BASE_URLS[config.provider] ?? ''}`.trim();
+}
+
+/**
+ * Which attachments a provider takes as a file; the others reach the model as a note. Images of the four types that every
+ * vision model reads, and PDF where the provider's own API has it. Nobody tells whether a model behind an
+ * OpenAI-compatible address sees images: it is given them, and says so in a refusal if it cannot.
+ */
+export function acceptsFile(provider: AgentModel['provider'], mimeType: string): boolean {
+  const type = mimeType.split(';')[0]!.trim().toLowerCase();
+  const image = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'].includes(type);
+  switch (provider) {
+    case 'demo':
+      return false;
+    case 'openai-compatible':
+      return image;
+    case 'openai':
+    case 'anthropic':
+      return image || type === 'application/pdf';
+    case 'google':
+      return (image && type !== 'image/gif') || type === 'application/pdf' || /^(audio|video)\//.test(type);
+  }
+}
+
+function providerModel(config: AgentModel, access: ModelAccess): LanguageModelV4 {
+  if (config.provider === 'demo') return createDemoModel(config.model);
+  const baseURL = config.baseUrl ?? DEFAULT_BASE_URLS[config.provider];
+  if (baseURL === undefined) throw new TurnFailure('model_refused', "This agent's model has no address (baseUrl).");
+  // Never undefined: the SDK would look for a key in the environment.
+  const settings = { baseURL, apiKey: access.apiKey ?? '', fetch: patientFetch(access.fetch) };
+  switch (config.provider) {
+    case 'openai':
+      return createOpenAI(settings)(config.model);
+    case 'anthropic':
+      return createAnthropic(settings)(config.model);
+    case 'google':
+      return createGoogle(settings)(config.model);
+    case 'openai-compatible':
+      return createOpenAICompatible({
+        ...settings,
+        name: 'openai-compatible',
+        includeUsage: true,
+        metadataExtractor: reasoningField,
+      })(config.model);
+  }
+}
+
+/**
+ * Notes whether an OpenAI-compatible server streams its reasoning as `reasoning_content`. Such servers (DeepSeek, Kimi, GLM)
+ * want it back within a tool loop, under that name; others refuse a field that they don't know. `runStep` reads the note.
+ */
+const reasoningField: MetadataExtractor = {
+  extractMetadata: () => Promise.resolve(undefined),
+  createStreamExtractor() {
+    let seen = false;
+    return {
+      processChunk(chunk) {
+        seen ||= speaksReasoningContent(chunk);
+      },
+      buildMetadata: () => (seen ? { turnkeep: { reasoningContent: true } } : undefined),
+    };
+  },
+};
+
+function speaksReasoningContent(chunk: unknown): boolean {
+  const delta = (chunk as { choices?: { delta?: { reasoning_content?: unknown } }[] } | null)?.choices?.[0]?.delta;
+  return typeof delta?.reasoning_content === 'string';
+}
+
+/** Bounds `Retry-After`, and leaves out the header of a key that is not there: some local servers refuse an empty one. */
+function patientFetch(fetch: typeof globalThis.fetch): typeof globalThis.fetch {
+  return async (input, init) => {
+    const headers = new Headers(init?.headers);
+    for (const name of ['authorization', 'x-api-key', 'x-goog-api-key']) {
+      if (/^(bearer)?\s*$/i.test(headers.get(name) ?? '-')) headers.delete(name);
+    }
+    return boundRetryAfter(await fetch(input, { ...init, headers }));
+  };
+}
+
+function boundRetryAfter(response: Response): Response {
+  const asked = response.ok ? 0 : retryAfterMs(response.headers);
+  if (asked <= MAX_RETRY_AFTER_MS) return response;
+  const headers = new Headers(response.headers);
+  headers.delete('retry-after');
+  headers.set('retry-after-ms', String(MAX_RETRY_AFTER_MS));
+  const { status, statusText } = response;
+  const init = { status, statusText, headers: [...headers] };
+  return new UndiciResponse(response.body as never, init) as unknown as Response;
+}
+
+/** Milliseconds that a provider asks to wait, from either of the two headers, in seconds or as a date; 0: it asks for none. */
+function retryAfterMs(headers: Headers): number {
+  const precise = Number.parseFloat(headers.get('retry-after-ms') ?? '');
+  if (!Number.isNaN(precise)) return precise;
+  const text = headers.get('retry-after') ?? '';
+  const seconds = Number.parseFloat(text);
+  const ms = Number.isNaN(seconds) ? Date.parse(text) - Date.now() : seconds * 1000;
+  return Number.isNaN(ms) ? 0 : ms;
+}
