@@ -23,43 +23,86 @@ const truncated = Type.Optional(
 );
 const call = { toolCallId: Type.String(), toolName: Type.String() };
 
-export const MessageQueued = event('message-queued', Accepted.properties);
-export const ResumeAcceptedEvent = event('resume-accepted', ResumeAccepted.properties);
-export const ExecutionStarted = event('execution-started', {
-  executionId: Id,
-  runId: Id,
-  sessionId: Id,
-  message: Type.Optional(EventMessage),
+export const MessageQueued = event(
+  'message-queued',
+  'The session, message and queue item are committed. Always first.',
+  Accepted.properties,
+);
+export const ResumeAcceptedEvent = event(
+  'resume-accepted',
+  'The answer to a suspension is committed. Always first on a resume.',
+  ResumeAccepted.properties,
+);
+export const ExecutionStarted = event(
+  'execution-started',
+  'The item is claimed, the execution recorded, its cancel handle registered. `message` is the accepted text, after any edit; absent for a continuation.',
+  {
+    executionId: Id,
+    runId: Id,
+    sessionId: Id,
+    message: Type.Optional(EventMessage),
+  },
+);
+export const StartStep = event('start-step', 'A model request begins.', { step: Type.Integer({ minimum: 1 }) });
+export const FinishStep = event('finish-step', 'A model request and its tool batch are through.', {
+  step: Type.Integer({ minimum: 1 }),
+  usage: Usage,
 });
-export const StartStep = event('start-step', { step: Type.Integer({ minimum: 1 }) });
-export const FinishStep = event('finish-step', { step: Type.Integer({ minimum: 1 }), usage: Usage });
-export const TextStart = event('text-start', { id: Type.String() });
-export const TextDelta = event('text-delta', { id: Type.String(), delta: Type.String() });
-export const TextEnd = event('text-end', { id: Type.String() });
-export const ReasoningStart = event('reasoning-start', { id: Type.String() });
-export const ReasoningDelta = event('reasoning-delta', { id: Type.String(), delta: Type.String() });
-export const ReasoningEnd = event('reasoning-end', { id: Type.String() });
-export const ToolInputStart = event('tool-input-start', call);
-export const ToolInputDelta = event('tool-input-delta', { ...call, delta: Type.String() });
-export const ToolCall = event('tool-call', { ...call, input: Type.Unknown(), truncated });
-export const ToolResult = event('tool-result', { ...call, output: Type.Unknown(), isError: Type.Boolean(), truncated });
-export const ToolCallSuspended = event('tool-call-suspended', {
+export const TextStart = event('text-start', 'Model text begins.', { id: Type.String() });
+export const TextDelta = event('text-delta', 'Model text.', { id: Type.String(), delta: Type.String() });
+export const TextEnd = event('text-end', 'Model text ends.', { id: Type.String() });
+export const ReasoningStart = event('reasoning-start', 'Model reasoning begins.', { id: Type.String() });
+export const ReasoningDelta = event('reasoning-delta', 'Model reasoning.', { id: Type.String(), delta: Type.String() });
+export const ReasoningEnd = event('reasoning-end', 'Model reasoning ends.', { id: Type.String() });
+export const ToolInputStart = event('tool-input-start', 'The arguments of a call begin to arrive.', call);
+export const ToolInputDelta = event('tool-input-delta', 'Arguments as they arrive.', { ...call, delta: Type.String() });
+export const ToolCall = event('tool-call', 'A call is complete.', { ...call, input: Type.Unknown(), truncated });
+export const ToolResult = event('tool-result', 'A call ended.', {
   ...call,
-  runId: Id,
-  input: Type.Unknown(),
-  kind: SuspensionKind,
+  output: Type.Unknown(),
+  isError: Type.Boolean(),
   truncated,
 });
-export const MessageSteered = event('message-steered', { queueId: Id, executionId: Id, message: EventMessage });
-export const MessageRemoved = event('message-removed', { queueId: Id });
-export const ErrorEvent = event('error', { code: ErrorCode, message: Type.String() });
-export const Done = event('done', {
-  sessionId: Id,
-  executionId: Id,
-  status: SettledStatus,
-  usage: nullable(Usage),
+export const ToolCallSuspended = event(
+  'tool-call-suspended',
+  'The checkpoint is committed and the call waits for a person.',
+  {
+    ...call,
+    runId: Id,
+    input: Type.Unknown(),
+    kind: SuspensionKind,
+    truncated,
+  },
+);
+export const MessageSteered = event(
+  'message-steered',
+  'A steered message became part of the execution. It also ends the stream that waits for the message.',
+  { queueId: Id, executionId: Id, message: EventMessage },
+);
+export const MessageRemoved = event(
+  'message-removed',
+  'On the waiting stream of an item that was removed; the stream ends, without `done`.',
+  { queueId: Id },
+);
+export const ErrorEvent = event('error', "What went wrong, fit for a user's eyes; `done` follows.", {
+  code: ErrorCode,
+  message: Type.String(),
 });
-export const Snapshot = event('snapshot', { messages: Type.Array(MessageView) });
+export const Done = event(
+  'done',
+  'The settled state is committed: a read after it shows it. Exactly once, last. `usage` is null where no model request was recorded.',
+  {
+    sessionId: Id,
+    executionId: Id,
+    status: SettledStatus,
+    usage: nullable(Usage),
+  },
+);
+export const Snapshot = event(
+  'snapshot',
+  "The first event where those asked for are no longer kept: that execution's part of the transcript, up to this event's cursor.",
+  { messages: Type.Array(MessageView) },
+);
 
 const outputEvents = [
   TextStart,
@@ -87,7 +130,7 @@ export interface SubagentChunk {
 
 export const SubagentChunk = define<SubagentChunk>(
   'SubagentChunk',
-  event('subagent-chunk', {
+  event('subagent-chunk', 'Live output of a delegate.', {
     toolCallId: Type.String(),
     chunk: tagged('type', [...outputEvents, refer<SubagentChunk>('SubagentChunk')]),
   }),
@@ -117,10 +160,10 @@ export const ChatEvent = tagged('type', chatEvents, 'ChatEvent');
 /** The event of one type, such as `EventOf<'done'>`. */
 export type EventOf<T extends ChatEvent['type']> = Extract<ChatEvent, { type: T }>;
 
-function event<T extends string, P extends TProperties>(type: T, fields: P) {
+function event<T extends string, P extends TProperties>(type: T, description: string, fields: P) {
   const title = type
     .split('-')
     .map((word) => word[0]?.toUpperCase() + word.slice(1))
     .join('');
-  return open(`${title}Event`, { type: Type.Literal(type), ...fields });
+  return open(`${title}Event`, { type: Type.Literal(type), ...fields }, description);
 }

@@ -46,7 +46,6 @@ export function tagged<M extends TSchema[]>(tag: string, members: readonly [...M
     ...(title === undefined ? {} : { title }),
     type: 'object',
     discriminator: { propertyName: tag },
-    required: [tag],
     oneOf: members,
   });
 }
