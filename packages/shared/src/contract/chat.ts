@@ -125,7 +125,7 @@ export const QueueItemView = open('QueueItem', {
 });
 
 export type QueueView = Static<typeof QueueView>;
-export const QueueView = open('Queue', {
+export const QueueView = open('QueueList', {
   items: Type.Array(QueueItemView, { description: 'Pending only, in order.' }),
   steerableExecutionId: nullable(Id),
 });

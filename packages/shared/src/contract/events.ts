@@ -132,7 +132,7 @@ export const SubagentChunk = define<SubagentChunk>(
   'SubagentChunk',
   event('subagent-chunk', 'Live output of a delegate.', {
     toolCallId: Type.String(),
-    chunk: tagged('type', [...outputEvents, refer<SubagentChunk>('SubagentChunk')]),
+    chunk: tagged('type', [...outputEvents, refer<SubagentChunk>('SubagentChunk')], 'Chunk'),
   }),
 );
 
