@@ -149,6 +149,7 @@ export class Installation {
   }
 
   async #announce(demo, ports) {
+    if (this.stopping) return;
     const { mains, workers } = this.options;
     const many = mains > 1 ? `; mains on ports ${ports.join(', ')}` : '';
     say(`\nTurnkeep runs: ${mains} main${mains > 1 ? 's' : ''}, ${workers} worker${workers === 1 ? '' : 's'}${many}.`);

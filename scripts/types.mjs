@@ -1,0 +1,10 @@
+// Checks the types of everything: packages, tests and bench. Needs the dependencies.
+import { build } from './setup/build.mjs';
+import { sayError, step } from './setup/say.mjs';
+
+try {
+  await step('types', () => build(['test', 'bench']));
+} catch (error) {
+  sayError(error);
+  process.exitCode = 1;
+}
