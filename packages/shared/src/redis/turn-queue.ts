@@ -1,0 +1,49 @@
+import { Queue } from 'bullmq';
+import type { Redis } from 'ioredis';
+
+/** The BullMQ queue whose jobs wake workers. The truth is in Postgres: losing every job loses nothing. */
+export const TURN_QUEUE = 'turns';
+export const TURN_QUEUE_PREFIX = '{tk}';
+
+/** A job's data: enough for a person at Bull Board to know what it is, nothing of a message's text. */
+export interface TurnJob {
+  sessionId: string;
+  agentId: string;
+}
+
+/** Wakes workers for sessions that may have something to start. */
+export class TurnQueue {
+  readonly queue: Queue<TurnJob>;
+  readonly #redis: Redis;
+
+  /** @param redis a command connection of its own */
+  constructor(redis: Redis) {
+    this.#redis = redis;
+    this.queue = new Queue<TurnJob>(TURN_QUEUE, {
+      connection: redis,
+      prefix: TURN_QUEUE_PREFIX,
+      skipWaitingForReady: true,
+      skipVersionCheck: true,
+    });
+    this.queue.on('error', () => {});
+  }
+
+  /**
+   * Makes sure that one job of the session waits, or will after the active one. Never throws and loses nothing by failing:
+   * workers sweep Postgres for sessions that nobody serves.
+   */
+  async wake(job: TurnJob): Promise<void> {
+    if (this.#redis.status !== 'ready') return;
+    await this.queue
+      .add('turn', job, {
+        deduplication: { id: job.sessionId, keepLastIfActive: true },
+        removeOnComplete: { count: 1_000, age: 86_400 },
+        removeOnFail: { count: 1_000, age: 604_800 },
+      })
+      .catch(() => {});
+  }
+
+  async stop(): Promise<void> {
+    await this.queue.close().catch(() => {});
+  }
+}
