@@ -5,11 +5,11 @@ import { hashOf, isSecretOf, newSecret } from './secret.js';
 export const WEB_SESSION_S = 30 * 24 * 3600;
 
 /**
- * Signs a browser in with a user's token or with the code of a one-time link, and answers the cookie's value; null where
- * neither is valid. A code is used up by the same statement that makes the session, so of two uses at once one wins.
+ * Signs a browser in with a user's token or with the code of a one-time link, and answers whom and the cookie's value; null
+ * where neither is valid. A code is used up by the same statement that makes the session, so of two uses at once one wins.
  * A session that a token made ends with that token; one of a link has none.
  */
-export async function signIn(db: Query, secret: string): Promise<string | null> {
+export async function signIn(db: Query, secret: string): Promise<{ userId: string; cookie: string } | null> {
   const cookie = newSecret('ws');
   const source = isSecretOf('lk', secret)
     ? `with used as (delete from sign_in_links where hash = $2 returning user_id, expires_at)
@@ -17,8 +17,12 @@ export async function signIn(db: Query, secret: string): Promise<string | null> 
        select $1, user_id, null, now() + make_interval(secs => $3) from used where expires_at > now()`
     : `insert into web_sessions (hash, user_id, token_id, expires_at)
        select $1, user_id, id, now() + make_interval(secs => $3) from tokens where hash = $2`;
-  const rows = await db.query(`${source} returning hash`, [hashOf(cookie), hashOf(secret), WEB_SESSION_S]);
-  return rows.length === 0 ? null : cookie;
+  const [row] = await db.query<{ user_id: string }>(`${source} returning user_id`, [
+    hashOf(cookie),
+    hashOf(secret),
+    WEB_SESSION_S,
+  ]);
+  return row ? { userId: row.user_id, cookie } : null;
 }
 
 /**

@@ -1,0 +1,48 @@
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type Koa from 'koa';
+import type { State } from './context.js';
+
+/** How long a client may take to send a request, headers and body, in ms. An answer may last as long as it wants. */
+const REQUEST_MS = 300_000;
+const HEADERS_MS = 30_000;
+/** Longer than load balancers keep an idle connection (60 s is usual), so that it is not us who close under a request. */
+const KEEP_ALIVE_MS = 65_000;
+
+/** A server that listens. */
+export interface Listening {
+  port: number;
+  /** Takes no new connections; those that are idle are closed, and the others once they have their answers. */
+  stopListening(): void;
+  /** Resolves when no connection is left, or after `ms`, when what is left was cut. */
+  closed(ms: number): Promise<void>;
+}
+
+/**
+ * Serves `app` on an address.
+ * @param port 0 takes a free one
+ * @throws where the address cannot be had
+ */
+export async function listen(app: Koa<State>, host: string, port: number): Promise<Listening> {
+  const server = createServer(
+    { requestTimeout: REQUEST_MS, headersTimeout: HEADERS_MS, keepAliveTimeout: KEEP_ALIVE_MS },
+    app.callback(),
+  );
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, host, resolve);
+  });
+  const ended = new Promise<void>((resolve) => server.once('close', resolve));
+  return {
+    port: (server.address() as AddressInfo).port,
+    stopListening: () => void server.close(),
+    closed: (ms) => cutAfter(server, ended, ms),
+  };
+}
+
+async function cutAfter(server: Server, ended: Promise<void>, ms: number): Promise<void> {
+  server.closeIdleConnections();
+  const timer = setTimeout(() => server.closeAllConnections(), ms);
+  await ended;
+  clearTimeout(timer);
+}
