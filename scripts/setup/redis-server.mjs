@@ -6,7 +6,7 @@ import { lastLine, run } from './run.mjs';
 import { SetupError, say } from './say.mjs';
 
 const howToGetOne =
-  'Redis 7 (or Valkey) is missing: install it (e.g. `apt install redis-server`, `brew install redis`) or set REDIS_URL, and run this again.';
+  'Redis 7 (or Valkey) is missing: install it (e.g. `apt install redis-server`, `brew install redis`) or, for npm start, set REDIS_URL, and run this again.';
 
 /**
  * The Redis server to run: of the PATH; else, on Debian and Ubuntu, the distribution's own package, unpacked into
@@ -65,6 +65,7 @@ async function fetchServer() {
   const folder = inState('redis-dist');
   const unfinished = `${folder}.new`;
   const tried = (await fetchWith(unfinished, [])) ?? (await fetchWith(unfinished, await freshLists()));
+  rmSync(inState('apt'), { recursive: true, force: true });
   if (!tried) throw new SetupError(howToGetOne);
   rmSync(folder, { recursive: true, force: true });
   renameSync(unfinished, folder);
