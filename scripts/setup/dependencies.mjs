@@ -45,10 +45,18 @@ async function install() {
   if (code === 0) return;
   const log = inState('logs', 'install.log');
   writeFileSync(log, output);
-  const reason = output.split('\n').find((line) => /ERR_|\berror\b/i.test(line)) ?? lastLine(output);
   throw new SetupError(
-    `The dependencies could not be installed: ${reason.trim()} (all of it: ${path.relative(root, log)})`,
+    `The dependencies could not be installed: ${reasonOf(output)} (all of it: ${path.relative(root, log)})`,
   );
+}
+
+function reasonOf(output) {
+  if (output.includes('ERR_PNPM_OUTDATED_LOCKFILE'))
+    return `pnpm-lock.yaml does not fit the package.json files; bring it up to date with: npx ${pnpm} install`;
+  if (/ENOSPC/.test(output)) return 'the disk is full';
+  if (/ECONNREFUSED|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|ECONNRESET/.test(output)) return 'the npm registry cannot be reached';
+  const line = output.split('\n').find((text) => /ERR_|\berror\b/i.test(text));
+  return line?.trim() ?? lastLine(output);
 }
 
 function readStamp() {
