@@ -24,18 +24,22 @@ async function main(): Promise<void> {
     log.fatal({ error }, 'unhandled rejection');
     process.exit(1);
   });
+  process.on('uncaughtException', (error) => {
+    log.fatal({ error }, 'uncaught exception');
+    process.exit(1);
+  });
+  const stopping = onStopSignal(log);
   const db = new Database(config.databaseUrl, POSTGRES_CONNECTIONS, (error) => log.warn({ error }, 'postgres'));
   await schemaIsKnown(db);
-  await serve(config, log, db);
+  await serve(config, log, db, stopping);
 }
 
 /** Puts a main together, and takes it apart again at SIGTERM. */
-async function serve(config: Config, log: Log, db: Database): Promise<void> {
+async function serve(config: Config, log: Log, db: Database, stopping: Stopping): Promise<void> {
   const onRedisError = oncePerOutage(log);
   const redis = commandConnection(config.redisUrl, onRedisError);
   const turnRedis = commandConnection(config.redisUrl, onRedisError);
   const turnQueue = new TurnQueue(turnRedis);
-  let draining = false;
   const app = createApp({
     config,
     log,
@@ -44,20 +48,19 @@ async function serve(config: Config, log: Log, db: Database): Promise<void> {
     signals: new Signals(redis),
     turnQueue,
     metrics: createMetrics(),
-    isDraining: () => draining,
+    isDraining: () => stopping.asked,
   });
   const server = await listen(app, config.host, config.port);
   log.info({ port: server.port, host: config.host }, 'listening');
 
-  onStopSignal(log, async () => {
-    draining = true;
+  stopping.stop = async () => {
     server.stopListening();
     await server.closed(LAST_ANSWERS_MS);
     await turnQueue.stop();
     redis.disconnect();
     turnRedis.disconnect();
     await db.stop();
-  });
+  };
 }
 
 /** Waits a while for Postgres, then throws where its schema is none that this release can serve. */
@@ -74,14 +77,20 @@ async function schemaIsKnown(db: Database): Promise<void> {
   }
 }
 
-/** The first SIGTERM or SIGINT stops the process in order; a second one at once. */
-function onStopSignal(log: Log, stop: () => Promise<void>): void {
-  let stopping = false;
+interface Stopping {
+  asked: boolean;
+  /** What to do at the first signal; a process that still starts has nothing to stop. */
+  stop: () => Promise<void>;
+}
+
+/** The first SIGTERM or SIGINT stops the process in order and with exit code 0; a second one at once. */
+function onStopSignal(log: Log): Stopping {
+  const stopping: Stopping = { asked: false, stop: async () => {} };
   const onSignal = (signal: string) => {
-    if (stopping) process.exit(0);
-    stopping = true;
+    if (stopping.asked) process.exit(0);
+    stopping.asked = true;
     log.info({ signal }, 'stopping');
-    stop().then(
+    stopping.stop().then(
       () => process.exit(0),
       (error: unknown) => {
         log.fatal({ error }, 'stopping failed');
@@ -91,6 +100,7 @@ function onStopSignal(log: Log, stop: () => Promise<void>): void {
   };
   process.on('SIGTERM', onSignal);
   process.on('SIGINT', onSignal);
+  return stopping;
 }
 
 /** Redis connections try again several times a second: the log hears of an outage once a minute. */

@@ -6,7 +6,12 @@ import type { Ctx } from './context.js';
  * proxy is trusted).
  */
 export function publicUrlOf(ctx: Ctx, publicUrl: string | null): string {
-  return publicUrl ?? ctx.origin;
+  return publicUrl ?? ownOrigin(ctx);
+}
+
+/** The origin that the request was sent to. (Koa's `ctx.origin` is the header of that name, the page it was sent from.) */
+export function ownOrigin(ctx: Ctx): string {
+  return `${ctx.protocol}://${ctx.host}`;
 }
 
 /** The path prefix of PUBLIC_URL without a trailing slash; '' for none. */

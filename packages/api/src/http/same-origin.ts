@@ -1,5 +1,6 @@
 import { ProblemError } from '@turnkeep/shared/contract/problems';
 import type { Ctx } from './context.js';
+import { ownOrigin } from './public-url.js';
 
 /**
  * Refuses a state-changing request that a browser sends with its cookie from another origin (contract, section 2).
@@ -17,5 +18,5 @@ export function requireSameOrigin(ctx: Ctx, publicUrl: string | null): void {
 function isOwnOrigin(ctx: Ctx, publicUrl: string | null): boolean {
   const origin = ctx.get('origin');
   if (origin === '') return false;
-  return origin === ctx.origin || (publicUrl !== null && origin === new URL(publicUrl).origin);
+  return origin === ownOrigin(ctx) || (publicUrl !== null && origin === new URL(publicUrl).origin);
 }
