@@ -7,7 +7,7 @@ import { isJsonObject, parseForeignJson } from './json.js';
 
 /**
  * What ends a turn with status `error`. `message` is written for a user's eyes (contract section 4, event `error`): no key,
- * no address. `cause` goes to the log alone.
+ * no address. `cause` is fit for the log: it carries no credential, no message's text and no request.
  */
 export class TurnFailure extends Error {
   override readonly name = 'TurnFailure';
@@ -28,9 +28,10 @@ export type Redact = (text: string) => string;
  * Turns whatever a model request threw into the failure that the user sees. `redact` takes the model's credential out of the
  * provider's words. A `TurnFailure` comes back as it is. Total: what is not recognised is `internal`.
  */
-export function toTurnFailure(error: unknown, redact: Redact = (text) => text): TurnFailure {
-  if (error instanceof TurnFailure) return error;
-  const last = RetryError.isInstance(error) ? error.lastError : error;
+export function toTurnFailure(thrown: unknown, redact: Redact = (text) => text): TurnFailure {
+  if (thrown instanceof TurnFailure) return thrown;
+  const last = RetryError.isInstance(thrown) ? thrown.lastError : thrown;
+  const error = loggable(last, redact);
   const reason = (text: string | undefined) => cleanReason(text, redact);
   if (last instanceof EgressRefused) return new TurnFailure('model_refused', last.message, { cause: error });
   if (isMalformed(last)) return broken('The model sent something that cannot be read.', error);
@@ -83,6 +84,29 @@ function fromStreamWords(reason: string, cause: unknown): TurnFailure {
 function contextTooLong(reason: string, cause: unknown): TurnFailure {
   const text = withReason('The conversation no longer fits into the model', reason, 'Start a new session.');
   return new TurnFailure('model_refused', text, { cause });
+}
+
+/**
+ * The SDK's errors hold the whole request and the model's words, so what the log gets is a new error: names, status and
+ * system codes of the chain, and the innermost message where it is the network's.
+ */
+function loggable(error: unknown, redact: Redact): Error {
+  const chain: string[] = [];
+  let cause = error;
+  for (let depth = 0; cause instanceof Error && depth < 5; cause = cause.cause, depth += 1) {
+    const code = 'code' in cause && typeof cause.code === 'string' ? ` ${cause.code}` : '';
+    const text = code === '' && !(cause instanceof TypeError) ? '' : `: ${cause.message}`;
+    chain.push(`${cause.name}${code} ${statusOf(cause) ?? ''}`.trim() + text);
+  }
+  const safe = new Error(redact(chain.join(', because of ')) || typeof error);
+  if (error instanceof Error && error.stack) safe.stack = `${safe.message}${framesOf(error.stack)}`;
+  return safe;
+}
+
+/** A stack without its first lines, which repeat the message. */
+function framesOf(stack: string): string {
+  const at = stack.search(/\n\s+at /);
+  return at < 0 ? '' : stack.slice(at);
 }
 
 /** How OpenAI, Anthropic, Google, llama.cpp, vLLM, Ollama and the gateways in front of them say it. */

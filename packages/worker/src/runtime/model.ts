@@ -8,7 +8,6 @@ import { Response as UndiciResponse } from 'undici';
 import { createDemoModel } from './demo-model.js';
 import { type Redact, TurnFailure } from './failure.js';
 
-/** The longest wait between two tries that a provider can ask for; the AI SDK would honour up to 60 s. */
 const MAX_RETRY_AFTER_MS = 20_000;
 
 /**
@@ -26,6 +25,8 @@ export interface ModelAccess {
   apiKey?: string | undefined;
   /** The egress's fetch. (contract section 1, ALLOW_PRIVATE_NETWORK) */
   fetch: typeof globalThis.fetch;
+  /** The longest wait between two tries that a provider can ask for; the AI SDK alone would honour up to 60 s. */
+  maxRetryAfterMs?: number;
 }
 
 /**
@@ -106,7 +107,7 @@ function providerModel(config: AgentModel, access: ModelAccess): LanguageModelV4
   const baseURL = config.baseUrl ?? DEFAULT_BASE_URLS[config.provider];
   if (baseURL === undefined) throw new TurnFailure('model_refused', "This agent's model has no address (baseUrl).");
   // Never undefined: the SDK would look for a key in the environment.
-  const settings = { baseURL, apiKey: access.apiKey ?? '', fetch: patientFetch(access.fetch) };
+  const settings = { baseURL, apiKey: access.apiKey ?? '', fetch: patientFetch(access) };
   switch (config.provider) {
     case 'openai':
       return createOpenAI(settings)(config.model);
@@ -147,22 +148,22 @@ function speaksReasoningContent(chunk: unknown): boolean {
 }
 
 /** Bounds `Retry-After`, and leaves out the header of a key that is not there: some local servers refuse an empty one. */
-function patientFetch(fetch: typeof globalThis.fetch): typeof globalThis.fetch {
+function patientFetch({ fetch, maxRetryAfterMs = MAX_RETRY_AFTER_MS }: ModelAccess): typeof globalThis.fetch {
   return async (input, init) => {
     const headers = new Headers(init?.headers);
     for (const name of ['authorization', 'x-api-key', 'x-goog-api-key']) {
       if (/^(bearer)?\s*$/i.test(headers.get(name) ?? '-')) headers.delete(name);
     }
-    return boundRetryAfter(await fetch(input, { ...init, headers }));
+    return boundRetryAfter(await fetch(input, { ...init, headers }), maxRetryAfterMs);
   };
 }
 
-function boundRetryAfter(response: Response): Response {
+function boundRetryAfter(response: Response, maxMs: number): Response {
   const asked = response.ok ? 0 : retryAfterMs(response.headers);
-  if (asked <= MAX_RETRY_AFTER_MS) return response;
+  if (asked <= maxMs) return response;
   const headers = new Headers(response.headers);
   headers.delete('retry-after');
-  headers.set('retry-after-ms', String(MAX_RETRY_AFTER_MS));
+  headers.set('retry-after-ms', String(maxMs));
   const { status, statusText } = response;
   const init = { status, statusText, headers: [...headers] };
   return new UndiciResponse(response.body as never, init) as unknown as Response;
