@@ -40,7 +40,7 @@ function checkMachine() {
 
 async function install() {
   const args = ['-y', pnpm, 'install', '--frozen-lockfile', '--config.confirmModulesPurge=false'];
-  const { code, output } = await run('npx', args, { cwd: root });
+  const { code, output } = await run('npx', args, { cwd: root, env: environment() });
   if (code === 127) throw new SetupError('npx is missing: install npm, which brings it, and run this again.');
   if (code === 0) return;
   const log = inState('logs', 'install.log');
@@ -48,6 +48,12 @@ async function install() {
   throw new SetupError(
     `The dependencies could not be installed: ${reasonOf(output)} (all of it: ${path.relative(root, log)})`,
   );
+}
+
+/** Without the command of an npx that runs us: ours would take it for its own. */
+function environment() {
+  const { npm_config_call, npm_config_package, ...rest } = process.env;
+  return rest;
 }
 
 function reasonOf(output) {

@@ -97,8 +97,8 @@ function makeStop(child, exited) {
 /** The message of a JSON log line; any other line as it is. */
 function readable(line) {
   try {
-    const { msg, err } = JSON.parse(line);
-    return err?.message ? `${msg}: ${err.message}` : (msg ?? line);
+    const { msg, err, error = err } = JSON.parse(line);
+    return error?.message ? `${msg}: ${error.message}` : (msg ?? line);
   } catch {
     return line;
   }
