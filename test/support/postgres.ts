@@ -9,6 +9,8 @@ export interface TestDatabase {
   readonly url: string;
   /** Runs one statement and answers with its rows. */
   query<T = Record<string, unknown>>(sql: string, values?: unknown[]): Promise<T[]>;
+  /** The names of the tables in which some row holds this text, in whatever column. */
+  tablesHolding(text: string): Promise<string[]>;
   /** Closes the connections and removes the database, whoever still uses it. */
   drop(): Promise<void>;
 }
@@ -24,9 +26,21 @@ export async function createDatabase(): Promise<TestDatabase> {
   const pool = new pg.Pool({ connectionString: url, max: 4 });
   // A test may restart Postgres under an idle connection; the next query opens another.
   pool.on('error', () => {});
+  const query = async <T>(sql: string, values: unknown[] = []) => (await pool.query(sql, values)).rows as T[];
   return {
     url,
-    query: async <T>(sql: string, values: unknown[] = []) => (await pool.query(sql, values)).rows as T[],
+    query,
+    tablesHolding: async (text) => {
+      const tables = await query<{ name: string }>(
+        `select table_name as name from information_schema.tables where table_schema = 'public'`,
+      );
+      const holding: string[] = [];
+      for (const { name } of tables) {
+        const rows = await query(`select 1 from "${name}" t where position($1 in t::text) > 0 limit 1`, [text]);
+        if (rows.length > 0) holding.push(name);
+      }
+      return holding;
+    },
     drop: async () => {
       await pool.end();
       await administer(`drop database if exists ${name} with (force)`);

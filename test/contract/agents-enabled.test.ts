@@ -1,0 +1,71 @@
+import { expect } from 'chai';
+import type { Chat } from '../support/chat.js';
+import { type Cluster, startCluster } from '../support/cluster.js';
+import { unique } from '../support/environment.js';
+import { say } from '../support/model-script.js';
+import { expectProblem } from '../support/problem.js';
+import { useCluster } from '../support/suite.js';
+
+describe('AGENTS_ENABLED=false (section 9)', () => {
+  describe('on every process', () => {
+    const cluster = useCluster({ mains: 1, workers: 1, env: { AGENTS_ENABLED: 'false' } });
+    let chat: Chat;
+    before(async () => {
+      chat = await cluster.newChat();
+    });
+
+    it('404 agents_disabled for sending and resuming', async () => {
+      expectProblem(await chat.post({ message: 'x' }), 404, 'agents_disabled');
+      expectProblem(await chat.http().post(chat.path('/resume'), {}), 404, 'agents_disabled');
+    });
+
+    it('reading works', async () => {
+      expect((await chat.http().expect(200, chat.path())).json()).to.deep.include({ sessions: [] });
+      await chat.http().expect(200, `/projects/${chat.projectId}/agents/v2/${chat.agentId}`);
+    });
+  });
+
+  it('switched off later: running turns finish, nothing is claimed; reading, removal and Stop work', async function () {
+    this.timeout(60_000);
+    const cluster = await startCluster({ mains: 1, workers: 1 });
+    try {
+      await switchOff(cluster);
+    } finally {
+      await cluster.stop();
+    }
+  });
+});
+
+async function switchOff(cluster: Cluster): Promise<void> {
+  const chat = await cluster.newChat();
+  const [finishes, stopped] = [unique('finishes'), unique('stopped')];
+  const [first, second] = [cluster.model.hold(finishes, 'go', ' on'), cluster.model.hold(stopped)];
+  const one = await chat.accept(finishes);
+  const two = await chat.accept(stopped);
+  await Promise.all([first.reached(), second.reached()]);
+  const main = await cluster.startMain({ AGENTS_ENABLED: 'false' });
+  const at = cluster.mains.indexOf(main);
+
+  expectProblem(await chat.post({ message: 'x', sessionId: one.sessionId }, { main: at }), 404, 'agents_disabled');
+  const { activeExecutionId } = await chat.transcript(two.sessionId, at);
+  expect(await chat.stop(two.sessionId, activeExecutionId ?? '', at)).to.deep.equal({ cancelRequested: true });
+  first.open();
+  expect((await chat.settled(one.sessionId)).map((row) => row.status)).to.deep.equal(['success']);
+  expect((await chat.settled(two.sessionId)).map((row) => row.status)).to.deep.equal(['cancelled']);
+
+  // A worker that is switched off claims nothing: what is accepted elsewhere waits, and may be removed.
+  await cluster.workers[0]?.stop();
+  await cluster.startWorker({ AGENTS_ENABLED: 'false' });
+  const [removed, kept] = [await chat.accept('removed'), await chat.accept(unique('kept'))];
+  const path = chat.path(`/${removed.sessionId}/queue/${removed.queueId}`);
+  expect((await chat.http(at).expect(200, path, { method: 'DELETE' })).json()).to.deep.equal({ removed: true });
+  // The claim of another worker is the signal that the time for one had come.
+  const marker = unique('signal');
+  cluster.model.on(marker, say('claimed'));
+  const signal = await chat.accept(marker);
+  expect((await chat.queue(kept.sessionId)).items).to.have.length(1);
+  expect(cluster.model.requestsFor(marker)).to.have.length(0);
+  await cluster.startWorker();
+  await chat.settled(signal.sessionId);
+  await chat.settled(kept.sessionId);
+}
