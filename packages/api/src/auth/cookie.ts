@@ -1,7 +1,7 @@
 import { hashOf, isSecretOf } from '@turnkeep/shared/access/secret';
 import { WEB_SESSION_S } from '@turnkeep/shared/access/web-sessions';
 import type { Ctx } from '../http/context.js';
-import { publicUrlOf } from '../http/public-url.js';
+import { prefixOf, publicUrlOf } from '../http/public-url.js';
 
 /** The cookie of a browser's sign-in (contract, section 2). */
 const COOKIE = 'turnkeep_session';
@@ -31,7 +31,7 @@ export function clearCookie(ctx: Ctx, publicUrl: string | null): void {
 }
 
 function cookie(ctx: Ctx, publicUrl: string | null, value: string, maxAgeS: number): string {
-  const { protocol, pathname } = new URL(publicUrlOf(ctx, publicUrl));
-  const secure = protocol === 'https:' ? '; Secure' : '';
-  return `${COOKIE}=${value}; Path=${pathname}; Max-Age=${maxAgeS}; HttpOnly; SameSite=Strict${secure}`;
+  const secure = publicUrlOf(ctx, publicUrl).startsWith('https:') ? '; Secure' : '';
+  const path = prefixOf(publicUrl) || '/';
+  return `${COOKIE}=${value}; Path=${path}; Max-Age=${maxAgeS}; HttpOnly; SameSite=Strict${secure}`;
 }
