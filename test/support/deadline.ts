@@ -41,6 +41,18 @@ export async function eventually<T>(
   }
 }
 
+/**
+ * Checks again and again for `ms` that something does not happen. Only where a bound of the contract says until when
+ * it would have happened, and nothing announces that it does not.
+ */
+export async function never(what: string, happened: () => Promise<boolean>, ms: number): Promise<void> {
+  const end = performance.now() + ms;
+  while (performance.now() < end) {
+    if (await happened()) throw new Error(`it happened: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
 /** A promise with its resolve at hand. */
 export function deferred<T = void>(): { promise: Promise<T>; resolve: (value: T) => void; settled: () => boolean } {
   let settle: (value: T) => void = () => {};

@@ -15,5 +15,5 @@ let count = 0;
 /** A word that no other test of this run uses: for names, and for markers that script the model server. */
 export function unique(word: string): string {
   count += 1;
-  return `${word}-${process.pid}-${count}.`;
+  return `${word}-${process.pid}-${count}x`;
 }
