@@ -18,7 +18,7 @@ onInterrupt(
 let services;
 try {
   await step('dependencies', installDependencies);
-  await step('build', () => build(['bench']));
+  await step('build', () => build());
   services = await startThrowAway({ kind: 'bench', durable: true });
   const args = ['--import', 'tsx', '--conditions=source', 'bench/main.ts', ...process.argv.slice(2)];
   child = spawn(process.execPath, args, { cwd: root, env: { ...process.env, ...services.env }, stdio: 'inherit' });

@@ -46,7 +46,7 @@ async function runTests() {
 /** Tests run from the sources, so a type error is a failure, but no reason not to run them. */
 async function checkTypes() {
   try {
-    await step('build', () => build(['test', 'bench']));
+    await step('build', () => build({ andCheckTests: true }));
     return 0;
   } catch (error) {
     sayError(error);

@@ -3,7 +3,7 @@ import { build } from './setup/build.mjs';
 import { sayError, step } from './setup/say.mjs';
 
 try {
-  await step('types', () => build(['test', 'bench']));
+  await step('types', () => build({ andCheckTests: true }));
 } catch (error) {
   sayError(error);
   process.exitCode = 1;

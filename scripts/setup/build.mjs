@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs';
 import { exclusively } from './exclusive.mjs';
 import { inRoot, root } from './paths.mjs';
 import { run } from './run.mjs';
@@ -6,10 +5,10 @@ import { SetupError, say } from './say.mjs';
 
 /**
  * Compiles all packages; what has not changed is not compiled again.
- * @param {string[]} also folders whose types are checked too where they have a tsconfig.json, e.g. `test`
+ * @param {{andCheckTests?: boolean}} options with the types of tests, bench and scripts, which are not compiled
  */
-export async function build(also = []) {
-  const projects = ['tsconfig.json', ...also.filter((folder) => existsSync(inRoot(folder, 'tsconfig.json')))];
+export async function build({ andCheckTests = false } = {}) {
+  const projects = ['tsconfig.json', ...(andCheckTests ? ['tsconfig.checks.json'] : [])];
   const { code, output } = await exclusively('build', () =>
     run(process.execPath, [inRoot('node_modules', 'typescript', 'bin', 'tsc'), '-b', ...projects], { cwd: root }),
   );

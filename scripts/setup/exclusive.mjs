@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { inState, makeStateFolder } from './paths.mjs';
 import { isAlive } from './processes.mjs';
@@ -36,6 +36,10 @@ function isAbandoned(lock) {
     const pid = Number(readFileSync(`${lock}/pid`, 'utf8'));
     return pid > 0 && !isAlive(pid);
   } catch {
-    return false; // Being taken this very moment, or just let go.
+    return ageMs(lock) > 5000; // Else it is being taken this very moment, or was just let go.
   }
+}
+
+function ageMs(lock) {
+  return Date.now() - (statSync(lock, { throwIfNoEntry: false })?.mtimeMs ?? Date.now());
 }
