@@ -24,7 +24,9 @@ export type ResolveName = (
 export interface EgressOptions {
   /** `true`: loopback, private and link-local addresses may be reached. (contract section 1) */
   allowPrivateNetwork: boolean;
+  /** For tests: how names are looked up, and which addresses count as public. */
   resolveName?: ResolveName;
+  isPublic?: (address: string) => boolean;
 }
 
 const REFUSED_ADDRESS =
@@ -37,8 +39,9 @@ const REFUSED_ADDRESS =
  * Any number of connections to one origin: 50 turns wait on one provider at a time.
  */
 export function createEgress(options: EgressOptions): Egress {
+  const { allowPrivateNetwork, resolveName = systemLookup, isPublic = isPublicAddress } = options;
   const agent = new Agent({
-    connect: options.allowPrivateNetwork ? {} : guardedConnector(options.resolveName ?? systemLookup),
+    connect: allowPrivateNetwork ? {} : guardedConnector(resolveName, isPublic),
     headersTimeout: 0,
     bodyTimeout: 0,
     connections: null,
@@ -57,22 +60,24 @@ export function createEgress(options: EgressOptions): Egress {
   };
 }
 
-function guardedConnector(resolveName: ResolveName): buildConnector.connector {
-  const connect = buildConnector({ lookup: guardedLookup(resolveName) } as buildConnector.BuildOptions);
+type IsPublic = (address: string) => boolean;
+
+function guardedConnector(resolveName: ResolveName, isPublic: IsPublic): buildConnector.connector {
+  const connect = buildConnector({ lookup: guardedLookup(resolveName, isPublic) } as buildConnector.BuildOptions);
   return (options, callback) => {
     // A literal is never looked up, so the look-up's check alone would let it through.
     const host = options.hostname.replace(/^\[(.*)\]$/, '$1');
-    if (isIP(host) !== 0 && !isPublicAddress(host)) return callback(new EgressRefused(REFUSED_ADDRESS), null);
+    if (isIP(host) !== 0 && !isPublic(host)) return callback(new EgressRefused(REFUSED_ADDRESS), null);
     connect(options, callback);
   };
 }
 
 /** One forbidden address among several refuses the name: which of them a connection would take is not ours to say. */
-function guardedLookup(resolveName: ResolveName): LookupFunction {
+function guardedLookup(resolveName: ResolveName, isPublic: IsPublic): LookupFunction {
   return (hostname, options, callback) => {
     resolveName(hostname, { ...options, all: true }, (error, addresses) => {
       if (error) return callback(error, []);
-      if (addresses.length === 0 || !addresses.every(({ address }) => isPublicAddress(address))) {
+      if (addresses.length === 0 || !addresses.every(({ address }) => isPublic(address))) {
         return callback(new EgressRefused(REFUSED_ADDRESS), []);
       }
       const first = addresses[0]!;

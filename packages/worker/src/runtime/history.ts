@@ -69,9 +69,10 @@ async function userMessages(
   { text, attachments }: Extract<HistoryEntry, { type: 'user' }>,
   { acceptsFile }: HistoryOptions,
 ): Promise<UserModelMessage[]> {
-  const said = text === '' ? [] : [{ type: 'text' as const, text }];
-  const content = [...said, ...(await attachmentParts(attachments, acceptsFile))];
-  return content.length === 0 ? [] : [{ role: 'user', content }];
+  const files = await attachmentParts(attachments, acceptsFile);
+  if (text.trim() !== '') return [{ role: 'user', content: [{ type: 'text', text }, ...files] }];
+  // Anthropic refuses blank text, and a message that says nothing was said nevertheless.
+  return [{ role: 'user', content: files.length > 0 ? files : [{ type: 'text', text: '[The message is blank.]' }] }];
 }
 
 /** Text that stands after a call of the same step goes before it: what follows a call has to be its result. */

@@ -1,18 +1,29 @@
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { inspect } from 'node:util';
 import { expect } from 'chai';
 import { gate } from '../../../../test/support/gate.js';
 import { answerRaw, callToolRaw, cut, never, raw, refuse, reply, say } from '../../../../test/support/model-script.js';
 import { ModelServer } from '../../../../test/support/model-server.js';
 import { createModel } from '../../src/runtime/model.js';
-import { API_KEY, callsOf, failureOf, modelAt, outcomeOf, speak, textOf, useEgress, user } from './speak.js';
+import {
+  API_KEY,
+  callsOf,
+  failureOf,
+  modelAt,
+  outcomeOf,
+  speak,
+  textOf,
+  useEgress,
+  useNamelessEgress,
+  user,
+} from './speak.js';
+import { freePort } from './wire-server.js';
 
 /** Makes the SDK's wait between two tries short. */
 const QUICK = { 'retry-after-ms': '5' };
 
 describe('faults of a model', () => {
   const egress = useEgress();
+  const nameless = useNamelessEgress();
   const server = new ModelServer();
   const ask = (marker: string, more: object = {}) =>
     speak({ model: modelAt(egress, server.baseUrl), messages: [user(marker)], ...more });
@@ -50,8 +61,8 @@ describe('faults of a model', () => {
   });
 
   it('a name that does not resolve is model_unavailable', async function () {
-    this.timeout(30_000);
-    const spoken = await speak({ model: modelAt(egress, 'http://no-such-host.invalid/v1'), messages: [user('hi')] });
+    this.timeout(20_000);
+    const spoken = await speak({ model: modelAt(nameless, 'http://no-such-host.invalid/v1'), messages: [user('hi')] });
     expect(failureOf(spoken)).to.include({ code: 'model_unavailable' });
   });
 
@@ -286,13 +297,4 @@ function sse(data: object): string {
 
 function abortable() {
   return { controller: new AbortController(), reason: new DOMException('stopped by the user', 'AbortError') };
-}
-
-/** A port of loopback on which nobody listens. */
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }

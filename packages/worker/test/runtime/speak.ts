@@ -29,6 +29,17 @@ export function useEgress(): Egress {
   return egress;
 }
 
+/** One for which no name resolves, so that no test asks a name server. */
+export function useNamelessEgress(): Egress {
+  const egress = createEgress({
+    allowPrivateNetwork: false,
+    resolveName: (_hostname, _options, callback) =>
+      process.nextTick(callback, Object.assign(new Error('no such name'), { code: 'ENOTFOUND' }), []),
+  });
+  after(() => egress.close());
+  return egress;
+}
+
 export function modelAt(egress: Egress, baseUrl: string, provider: AgentModel['provider'] = 'openai-compatible') {
   return createModel({ provider, model: 'test-model', baseUrl }, { apiKey: API_KEY, fetch: egress.fetch });
 }

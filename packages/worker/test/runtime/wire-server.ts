@@ -75,6 +75,14 @@ export function useWireServer(): WireServer {
   return server;
 }
 
+/** A port of loopback on which nobody listens. */
+export async function freePort(): Promise<number> {
+  const server = await new WireServer().start();
+  const { port } = server;
+  await server.stop();
+  return port;
+}
+
 function frame(event: object | string | [string, object]): string {
   if (typeof event === 'string') return event;
   if (Array.isArray(event)) return `event: ${event[0]}\ndata: ${JSON.stringify(event[1])}\n\n`;
