@@ -4,6 +4,7 @@ import { inState, writePrivateFile } from '../setup/paths.mjs';
 import { apiClient } from './api-client.mjs';
 
 const file = inState('demo.json');
+const agentName = 'Demo agent';
 
 /**
  * Makes the demo user, project and agent, or finds those of an earlier start; brings the agent up to date with
@@ -53,15 +54,16 @@ async function findProject(user, demo) {
 
 async function findAgent(user, demo, { model, apiKey }, weatherUrl) {
   const agents = `/projects/${demo.projectId}/agents/v2`;
-  const there = demo.agentId && (await user('GET', `${agents}/${demo.agentId}`, undefined, [404]));
+  const { agents: all } = await user('GET', agents);
+  const there = all.find(({ id }) => id === demo.agentId) ?? all.find(({ name }) => name === agentName);
   const fingerprint = createHash('sha256')
     .update(JSON.stringify([model, apiKey, weatherUrl]))
     .digest('hex');
-  if (there && demo.fingerprint === fingerprint) return;
+  if (there && there.id === demo.agentId && demo.fingerprint === fingerprint) return;
   const oldCredentialId = demo.credentialId;
   demo.credentialId = apiKey ? await addCredential(user, demo.projectId, apiKey) : undefined;
-  const body = { name: 'Demo agent', config: agentConfig(model, demo.credentialId, weatherUrl) };
-  const saved = there ? await user('PUT', `${agents}/${demo.agentId}`, body) : await user('POST', agents, body);
+  const body = { name: agentName, config: agentConfig(model, demo.credentialId, weatherUrl) };
+  const saved = there ? await user('PUT', `${agents}/${there.id}`, body) : await user('POST', agents, body);
   demo.agentId = saved.id;
   demo.fingerprint = fingerprint;
   if (oldCredentialId)
