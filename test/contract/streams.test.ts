@@ -1,0 +1,115 @@
+import { readFile } from 'node:fs/promises';
+import { expect } from 'chai';
+import type { Chat } from '../support/chat.js';
+import { eventually } from '../support/deadline.js';
+import { unique } from '../support/environment.js';
+import { say } from '../support/model-script.js';
+import type { ProductProcess } from '../support/processes.js';
+import type { SseEvent } from '../support/sse-parser.js';
+import type { SseStream } from '../support/sse-stream.js';
+import { useCluster } from '../support/suite.js';
+
+const MEGABYTE = 1024 * 1024;
+
+describe('many streams, and slow ones (section 4)', () => {
+  describe('streams that wait', () => {
+    const cluster = useCluster({ mains: 1, workers: 0 });
+    const users = process.env.TURNKEEP_LONG ? 20 : 6;
+    const each = 50;
+
+    it(`${users * each} of them, opened and closed, leave no connection and no memory behind`, async function () {
+      this.timeout(180_000);
+      const main = cluster.mains[0] as ProductProcess;
+      const chats = await Promise.all(Array.from({ length: users }, () => cluster.newChat()));
+      const round = async () => {
+        const streams: SseStream[] = [];
+        await Promise.all(
+          chats.map(async (chat) => {
+            for (let count = 0; count < each; count++) streams.push(await chat.send('wait'));
+          }),
+        );
+        await Promise.all(streams.map((stream) => stream.until('message-queued')));
+        const open = await connections();
+        for (const stream of streams) stream.close();
+        await Promise.all(streams.map((stream) => stream.end()));
+        // The count of streams a user is what says that the main let go of them.
+        for (const chat of chats) await eventually('the main keeps closed streams', () => makesRoom(chat));
+        return open;
+      };
+      const connections = async () => {
+        const [row] = await cluster.db.query<{ count: number }>(
+          'select count(*)::int as count from pg_stat_activity where datname = current_database()',
+        );
+        const list = String(await cluster.redis.client.call('client', 'list'));
+        const database = new URL(cluster.redis.url).pathname.slice(1);
+        const redis = list.split('\n').filter((line) => line.includes(` db=${database} `)).length;
+        return { postgres: row?.count ?? 0, redis };
+      };
+      await round();
+      const [connectedBefore, memoryBefore] = [await connections(), await residentBytes(main)];
+      const open = await round();
+      await round();
+      expect(open.redis, 'Redis connections while they wait').to.be.at.most(connectedBefore.redis + 2);
+      expect(open.postgres, 'Postgres connections while they wait').to.be.below(30);
+      expect((await connections()).redis).to.be.at.most(connectedBefore.redis);
+      expect((await residentBytes(main)) - memoryBefore, 'growth over two rounds').to.be.below(60 * MEGABYTE);
+    });
+  });
+
+  describe('a reader that stalls', () => {
+    const cluster = useCluster({ mains: 2, workers: 1 });
+
+    it('costs a bounded amount of memory, slows no turn, and recovers by its cursor', async function () {
+      this.timeout(120_000);
+      const chat = await cluster.newChat();
+      const marker = unique('flood');
+      const chunks = Array.from({ length: 1_000 }, (_, at) => `${at}:${'x'.repeat(8_000)}`);
+      cluster.model.on(marker, say(...chunks));
+      const main = cluster.mains[0] as ProductProcess;
+      const before = await residentBytes(main);
+      const stream = await chat.send(marker);
+      const { sessionId, executionId } = (await stream.until('execution-started')).data;
+      stream.stall();
+      const rows = await chat.settled(String(sessionId));
+      expect(rows.map((row) => row.status)).to.deep.equal(['success']);
+      expect((await residentBytes(main)) - before, 'what the stalled reader holds').to.be.below(150 * MEGABYTE);
+
+      stream.resumeReading();
+      await stream.end(60_000);
+      const after = stream.seen.findLast((event) => event.id !== undefined)?.id ?? '';
+      const last = stream.seen.at(-1)?.data.type;
+      const rest = last === 'done' ? [] : await recover(chat, String(sessionId), String(executionId), after);
+      const text = rest[0]?.data.type === 'snapshot' ? undefined : deltas([...stream.seen, ...rest]);
+      if (text !== undefined) expect(text === chunks.join(''), 'the whole text, nothing twice').to.equal(true);
+      const { messages } = await chat.transcript(String(sessionId));
+      expect(messages[1]?.content[0]?.text === chunks.join(''), 'the transcript').to.equal(true);
+      expect([...stream.seen, ...rest].at(-1)?.data).to.include({ type: 'done', status: 'success' });
+    });
+  });
+});
+
+/** Whether this user may open a stream again, having closed `MAX_STREAMS` of them. */
+async function makesRoom(chat: Chat): Promise<boolean> {
+  const streams: SseStream[] = [];
+  try {
+    for (let count = 0; count < 50; count++) streams.push(await chat.http().openSse('/push'));
+    return true;
+  } catch {
+    return false;
+  } finally {
+    for (const stream of streams) stream.close();
+  }
+}
+
+async function recover(chat: Chat, sessionId: string, executionId: string, after: string): Promise<SseEvent[]> {
+  return (await chat.follow(sessionId, executionId, { after, main: 1 })).all(60_000);
+}
+
+function deltas(events: readonly SseEvent[]): string {
+  return events.map(({ data }) => (data.type === 'text-delta' ? String(data.delta) : '')).join('');
+}
+
+async function residentBytes(process: ProductProcess): Promise<number> {
+  const status = await readFile(`/proc/${process.pid}/status`, 'utf8');
+  return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1]) * 1024;
+}
