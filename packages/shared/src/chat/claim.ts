@@ -136,8 +136,8 @@ async function claimItem(
     `with numbered as (
        update sessions set execution_count = $4 where id = $2
      ), execution as (
-       insert into executions (id, session_id, run_id, number, status, worker_id, lease_expires_at, queue_id, config, started_at)
-       values ($1, $2, $3, $4, 'running', $5, clock_timestamp() + $6 * interval '1 ms', $7, $8, clock_timestamp())
+       insert into executions (id, session_id, run_id, number, status, worker_id, lease_expires_at, queue_id, config, steerable, started_at)
+       values ($1, $2, $3, $4, 'running', $5, clock_timestamp() + $6 * interval '1 ms', $7, $8, $11, clock_timestamp())
      ), message as (
        update messages set execution_id = $1, first_execution_id = $1, place_execution = $4, place = 0 where id = $9
      ), segment as (
@@ -159,6 +159,7 @@ async function claimItem(
       JSON.stringify(next.config),
       next.message_id,
       segmentId,
+      next.config.limits.maxSteps > 1,
     ],
   );
   const message = { id: next.message_id, text: next.text, attachments: next.attachments };

@@ -21,6 +21,8 @@ export const INTERRUPTED: ExecutionError = {
 export interface Interrupted {
   session: SessionRef;
   usage: Usage | null;
+  /** True where the session has something to start now. */
+  ready: boolean;
 }
 
 /**
@@ -44,8 +46,9 @@ export async function interruptExpired(
     if (!row || !session) return null;
     await endCalls(tx, executionId, 'interrupted');
     await returnSteers(tx, executionId);
-    await refreshSession(tx, sessionId);
+    const { ready } = await refreshSession(tx, sessionId);
     return {
+      ready,
       session: { sessionId, projectId: session.project_id, agentId: session.agent_id, userId: session.user_id },
       usage: row.input === null ? null : { inputTokens: row.input, outputTokens: row.output },
     };

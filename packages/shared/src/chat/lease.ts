@@ -7,15 +7,21 @@ export interface OwnedExecution {
 }
 
 /**
- * Prolongs the leases of all executions that a worker runs, in one statement, by Postgres' clock (contract, section 9.6).
- * What it does not answer any more is somebody else's: its lease ran out, or it was settled.
+ * Prolongs the leases of the executions that a worker runs, in one statement, by Postgres' clock (contract, section 9.6).
+ * What it does not answer any more is somebody else's: its lease ran out, or it was settled. An execution that is recorded
+ * for the worker and that it does not know of (the answer to its claim got lost) is not prolonged, and so interrupted.
  */
-export async function extendLeases(db: Query, workerId: string, leaseMs: number): Promise<OwnedExecution[]> {
+export async function extendLeases(
+  db: Query,
+  workerId: string,
+  ids: string[],
+  leaseMs: number,
+): Promise<OwnedExecution[]> {
   return db.query<OwnedExecution>(
-    `update executions set lease_expires_at = clock_timestamp() + $2 * interval '1 ms'
-     where worker_id = $1 and status = 'running' and lease_expires_at > clock_timestamp()
+    `update executions set lease_expires_at = clock_timestamp() + $3 * interval '1 ms'
+     where id = any($2) and worker_id = $1 and status = 'running' and lease_expires_at > clock_timestamp()
      returning id, cancel_requested_at is not null as "cancelRequested"`,
-    [workerId, leaseMs],
+    [workerId, ids, leaseMs],
   );
 }
 
@@ -46,4 +52,13 @@ export async function unservedSessions(
      where s.ready_at <= clock_timestamp() - $1 * interval '1 ms' order by s.ready_at limit $2`,
     [unservedMs, count],
   );
+}
+
+/** Whether a Stop has marked an execution. */
+export async function isCancelRequested(db: Query, executionId: string): Promise<boolean> {
+  const [row] = await db.query<{ marked: boolean }>(
+    'select cancel_requested_at is not null as marked from executions where id = $1',
+    [executionId],
+  );
+  return row?.marked ?? true;
 }

@@ -64,7 +64,8 @@ export interface Owner {
 }
 
 /**
- * Writes what is new of a running execution, in one statement whose cost depends on nothing but what is new.
+ * Writes what is new of a running execution, in one statement whose cost depends on nothing but what is new. Writing the
+ * same batch again, after a commit whose answer got lost, changes nothing.
  * @returns false where the execution is no longer this worker's ('moved on'): nothing was written, and the worker stops
  */
 export async function recordBatch(db: Query, owner: Owner, batch: Batch): Promise<boolean> {
@@ -83,6 +84,7 @@ export async function recordBatch(db: Query, owner: Owner, batch: Batch): Promis
        from fence, json_to_recordset($17) as c (id text, "messageId" uuid, "parentId" text, ordinal bigint,
          "toolName" text, "inputJson" text, "inputPreview" text, state text, "outputJson" text, "outputPreview" text,
          error text, "providerCallId" text, "providerKey" text)
+       on conflict (id) do nothing
      ), ends as (
        update tool_calls t set state = c.state, output = c."outputJson", output_preview = c."outputPreview",
          error = c.error, execution_id = fence.id
@@ -93,6 +95,7 @@ export async function recordBatch(db: Query, owner: Owner, batch: Batch): Promis
        select e.message_id, $8, e.n, fence.id, e.kind, e.block, e.tool_call_id, e.text
        from fence, unnest($9::uuid[], $10::bigint[], $11::text[], $12::text[], $13::text[], $14::text[])
          as e (message_id, n, kind, block, tool_call_id, text)
+       on conflict do nothing
      )
      select id from fence`,
     [

@@ -11,9 +11,11 @@ import type { Query } from '../db/database.js';
  * | an open checkpoint | suspended | no |
  * | a pending message | queued | yes |
  * | none of these | idle | no |
+ *
+ * @returns whether the session has something to start now, so that somebody should be woken
  */
-export async function refreshSession(tx: Query, sessionId: string): Promise<void> {
-  await tx.query(
+export async function refreshSession(tx: Query, sessionId: string): Promise<{ ready: boolean }> {
+  const [row] = await tx.query<{ ready: boolean }>(
     `with holds as (
        select exists (select from executions where session_id = $1 and status = 'running') as running,
               (select status from checkpoints where session_id = $1 and status in ('open', 'answered')) as checkpoint,
@@ -26,7 +28,8 @@ export async function refreshSession(tx: Query, sessionId: string): Promise<void
      )
      update sessions set status = derived.status, updated_at = clock_timestamp(),
        ready_at = case when derived.ready then coalesce(ready_at, clock_timestamp()) end
-     from derived where id = $1`,
+     from derived where id = $1 returning derived.ready`,
     [sessionId],
   );
+  return { ready: row?.ready ?? false };
 }

@@ -21,6 +21,10 @@ export interface Settled {
   status: FinalStatus;
   error: ExecutionError | null;
   usage: Usage | null;
+  /** The number of `done`. */
+  finalN: number;
+  /** True where the session has something to start now. */
+  ready: boolean;
 }
 
 /** What a call that was under way is recorded as, where its worker died or was interrupted (section 5). */
@@ -80,8 +84,10 @@ async function settleLocked(tx: Query, owner: Owner, settlement: Settlement): Pr
   if (!row) return null;
   await endCalls(tx, owner.executionId, row.status);
   await returnSteers(tx, owner.executionId);
-  await refreshSession(tx, owner.sessionId);
+  const { ready } = await refreshSession(tx, owner.sessionId);
   return {
+    ready,
+    finalN: settlement.finalN,
     status: row.status,
     error: row.error_code === null ? null : settlement.error,
     usage: row.input === null ? null : { inputTokens: row.input, outputTokens: row.output },

@@ -1,7 +1,6 @@
 import { APICallError, InvalidResponseDataError, JSONParseError, TypeValidationError } from '@ai-sdk/provider';
 import type { ErrorCode } from '@turnkeep/shared/contract/execution';
 import { takeCodePoints, toStorable } from '@turnkeep/shared/contract/text';
-import { RetryError } from 'ai';
 import { EgressRefused } from './egress-refused.js';
 import { isJsonObject, parseForeignJson } from './json.js';
 
@@ -30,17 +29,16 @@ export type Redact = (text: string) => string;
  */
 export function toTurnFailure(thrown: unknown, redact: Redact = (text) => text): TurnFailure {
   if (thrown instanceof TurnFailure) return thrown;
-  const last = RetryError.isInstance(thrown) ? thrown.lastError : thrown;
-  const error = loggable(last, redact);
+  const error = loggable(thrown, redact);
   const reason = (text: string | undefined) => cleanReason(text, redact);
-  if (last instanceof EgressRefused) return new TurnFailure('model_refused', last.message, { cause: error });
-  if (isMalformed(last)) return broken('The model sent something that cannot be read.', error);
-  const status = statusOf(last);
+  if (thrown instanceof EgressRefused) return new TurnFailure('model_refused', thrown.message, { cause: error });
+  if (isMalformed(thrown)) return broken('The model sent something that cannot be read.', error);
+  const status = statusOf(thrown);
   if (status === 200) return broken('The connection to the model broke before the answer was complete.', error);
-  if (status !== undefined) return fromStatus(status, reason(messageOf(last)), error);
-  if (APICallError.isInstance(last)) return unreachable(error);
-  if (isNetworkFault(last)) return broken('The connection to the model broke before the answer was complete.', error);
-  if (isProviderWord(last)) return fromStreamWords(reason(messageOf(last)), error);
+  if (status !== undefined) return fromStatus(status, reason(messageOf(thrown)), error);
+  if (APICallError.isInstance(thrown)) return unreachable(error);
+  if (isNetworkFault(thrown)) return broken('The connection to the model broke before the answer was complete.', error);
+  if (isProviderWord(thrown)) return fromStreamWords(reason(messageOf(thrown)), error);
   return new TurnFailure('internal', 'Something went wrong on our side. Send the message again.', { cause: error });
 }
 

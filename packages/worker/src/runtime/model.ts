@@ -4,11 +4,8 @@ import { createOpenAI } from '@ai-sdk/openai';
 import { createOpenAICompatible, type MetadataExtractor } from '@ai-sdk/openai-compatible';
 import type { LanguageModelV4, LanguageModelV4CallOptions } from '@ai-sdk/provider';
 import type { AgentModel } from '@turnkeep/shared/contract/agent';
-import { Response as UndiciResponse } from 'undici';
 import { createDemoModel } from './demo-model.js';
 import { type Redact, TurnFailure } from './failure.js';
-
-const MAX_RETRY_AFTER_MS = 20_000;
 
 /**
  * Where a provider lives when the agent names no `baseUrl`. Always given explicitly: the SDK would otherwise read
@@ -25,8 +22,6 @@ export interface ModelAccess {
   apiKey?: string | undefined;
   /** The egress's fetch. (contract section 1, ALLOW_PRIVATE_NETWORK) */
   fetch: typeof globalThis.fetch;
-  /** The longest wait between two tries that a provider can ask for; the AI SDK alone would honour up to 60 s. */
-  maxRetryAfterMs?: number;
 }
 
 /**
@@ -107,7 +102,7 @@ function providerModel(config: AgentModel, access: ModelAccess): LanguageModelV4
   const baseURL = config.baseUrl ?? DEFAULT_BASE_URLS[config.provider];
   if (baseURL === undefined) throw new TurnFailure('model_refused', "This agent's model has no address (baseUrl).");
   // Never undefined: the SDK would look for a key in the environment.
-  const settings = { baseURL, apiKey: access.apiKey ?? '', fetch: patientFetch(access) };
+  const settings = { baseURL, apiKey: access.apiKey ?? '', fetch: withoutEmptyKeys(access.fetch) };
   switch (config.provider) {
     case 'openai':
       return createOpenAI(settings)(config.model);
@@ -147,34 +142,13 @@ function speaksReasoningContent(chunk: unknown): boolean {
   return typeof delta?.reasoning_content === 'string';
 }
 
-/** Bounds `Retry-After`, and leaves out the header of a key that is not there: some local servers refuse an empty one. */
-function patientFetch({ fetch, maxRetryAfterMs = MAX_RETRY_AFTER_MS }: ModelAccess): typeof globalThis.fetch {
-  return async (input, init) => {
+/** Leaves out the header of a key that is not there: some local servers refuse an empty one. */
+function withoutEmptyKeys(fetch: typeof globalThis.fetch): typeof globalThis.fetch {
+  return (input, init) => {
     const headers = new Headers(init?.headers);
     for (const name of ['authorization', 'x-api-key', 'x-goog-api-key']) {
       if (/^(bearer)?\s*$/i.test(headers.get(name) ?? '-')) headers.delete(name);
     }
-    return boundRetryAfter(await fetch(input, { ...init, headers }), maxRetryAfterMs);
+    return fetch(input, { ...init, headers });
   };
-}
-
-function boundRetryAfter(response: Response, maxMs: number): Response {
-  const asked = response.ok ? 0 : retryAfterMs(response.headers);
-  if (asked <= maxMs) return response;
-  const headers = new Headers(response.headers);
-  headers.delete('retry-after');
-  headers.set('retry-after-ms', String(maxMs));
-  const { status, statusText } = response;
-  const init = { status, statusText, headers: [...headers] };
-  return new UndiciResponse(response.body as never, init) as unknown as Response;
-}
-
-/** Milliseconds that a provider asks to wait, from either of the two headers, in seconds or as a date; 0: it asks for none. */
-function retryAfterMs(headers: Headers): number {
-  const precise = Number.parseFloat(headers.get('retry-after-ms') ?? '');
-  if (!Number.isNaN(precise)) return precise;
-  const text = headers.get('retry-after') ?? '';
-  const seconds = Number.parseFloat(text);
-  const ms = Number.isNaN(seconds) ? Date.parse(text) - Date.now() : seconds * 1000;
-  return Number.isNaN(ms) ? 0 : ms;
 }

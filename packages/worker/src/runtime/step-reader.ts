@@ -1,13 +1,14 @@
 import type { SharedV4ProviderMetadata } from '@ai-sdk/provider';
 import { newId } from '@turnkeep/shared/contract/ids';
-import type { AssistantModelMessage, ModelMessage, TextStreamPart, ToolSet } from 'ai';
+import type { AssistantModelMessage, LanguageModelStreamPart, ModelMessage } from 'ai';
 import { wireCallId, wireToolName } from './call-id.js';
 import { DeltaMender } from './delta.js';
+import { earlyUsage } from './early-usage.js';
 import { broken } from './failure.js';
 import { isJsonObject, type JsonValue, storableJson } from './json.js';
 import type { StepOutcome, StepPart, StepRequest, StepUsage } from './step.js';
 
-type SdkPart = TextStreamPart<ToolSet>;
+type SdkPart = LanguageModelStreamPart;
 type SdkToolCall = Extract<SdkPart, { type: 'tool-call' }>;
 type ToolCallPart = Extract<StepPart, { type: 'tool-call' }>;
 type Kind = 'text' | 'reasoning';
@@ -40,6 +41,7 @@ export class StepReader {
   readonly #openCalls = new Map<string, Call>();
   readonly #usedIds: Set<string>;
   readonly #withheld: ToolCallPart[] = [];
+  #usage: StepUsage | undefined;
   #finish: { reason: string; usage: StepUsage; metadata: SharedV4ProviderMetadata | undefined } | undefined;
 
   constructor(request: StepRequest) {
@@ -65,8 +67,10 @@ export class StepReader {
         return this.#growCall(part.id, part.delta);
       case 'tool-call':
         return part.providerExecuted ? undefined : this.#completeCall(part);
-      case 'finish-step':
+      case 'model-call-end':
         return this.#end(part);
+      case 'raw':
+        return this.#count(earlyUsage(part.rawValue, this.#usage));
       case 'error':
         throw part.error;
     }
@@ -164,12 +168,18 @@ export class StepReader {
     return { input: {}, invalid: 'The arguments are not a JSON object, so the tool was not called.' };
   }
 
-  async #end(part: Extract<SdkPart, { type: 'finish-step' }>): Promise<void> {
+  async #end(part: Extract<SdkPart, { type: 'model-call-end' }>): Promise<void> {
     const usage = { inputTokens: part.usage.inputTokens ?? 0, outputTokens: part.usage.outputTokens ?? 0 };
     this.#finish = { reason: part.finishReason, usage, metadata: part.providerMetadata };
-    this.#request.onUsage?.(usage);
+    this.#count(usage);
     if (part.finishReason === 'interrupted' || part.finishReason === 'error') return;
     for (const call of this.#withheld) await this.#emit(call);
+  }
+
+  #count(usage: StepUsage | undefined): void {
+    if (usage === undefined) return;
+    this.#usage = usage;
+    this.#request.onUsage?.(usage);
   }
 
   async #emit(part: StepPart): Promise<void> {
