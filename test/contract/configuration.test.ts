@@ -3,7 +3,7 @@ import { promisify } from 'node:util';
 import { expect } from 'chai';
 import { Cluster } from '../support/cluster.js';
 import { REPOSITORY } from '../support/environment.js';
-import { createEmptyDatabase } from '../support/postgres.js';
+import { createDatabase, createEmptyDatabase } from '../support/postgres.js';
 import { type Kind, ProductProcess } from '../support/processes.js';
 
 describe('configuration (section 1)', function () {
@@ -41,8 +41,7 @@ describe('configuration (section 1)', function () {
   for (const [what, env] of Object.entries(wrong)) {
     it(`refuses to start with one line that names ${what}`, async () => {
       const [name = ''] = Object.keys(env);
-      for (const kind of ['main', 'worker'] as const) {
-        const output = await refused(kind, env);
+      for (const output of await Promise.all([refused('main', env), refused('worker', env)])) {
         const lines = output.split('\n').filter((line) => line.includes(name));
         expect(lines, output).to.have.length(1);
         expect(output).not.to.match(/^\s+at /m);
@@ -55,11 +54,22 @@ describe('configuration (section 1)', function () {
     expect(output).not.to.contain('my-very-secret-key');
   });
 
-  it('refuses a schema that it does not know: an empty one, and one of the future', async () => {
+  it('refuses a schema that a later release has made unfit for it', async () => {
+    const future = await createDatabase();
+    try {
+      await future.query('update schema_version set version = version + 1000, oldest_compatible = version + 1000');
+      expect(await refused('worker', { DATABASE_URL: future.url })).to.match(/schema/i);
+    } finally {
+      await future.drop();
+    }
+  });
+
+  it('refuses a database without a schema', async () => {
     const empty = await createEmptyDatabase();
     try {
-      for (const kind of ['main', 'worker'] as const) {
-        expect(await refused(kind, { DATABASE_URL: empty.url })).to.match(/schema|migrat/i);
+      const env = { DATABASE_URL: empty.url };
+      for (const output of await Promise.all([refused('main', env), refused('worker', env)])) {
+        expect(output).to.match(/schema|migrat/i);
       }
     } finally {
       await empty.drop();
