@@ -109,25 +109,35 @@ export class Installation {
       say(`${name} ended (${reason}). Stop with Ctrl-C and run npm start again; accepted messages are kept.`);
   }
 
+  /** All at once; the step's line names the ports of the mains. Returns those. */
   async #startProcesses(env) {
-    const { mains, workers, port } = this.options;
-    const ports = [];
-    for (let number = 1; number <= mains; number++) {
-      const wanted = port + number - 1;
-      const name = mains === 1 ? 'main' : `main ${number}`;
-      ports.push(
-        await this.#step(name, async (note) => {
-          const free = wanted <= 65_535 && (await isFree(wanted)) ? wanted : await freePort();
-          const main = await this.#process(name, 'api', { ...env, PORT: String(free) });
-          note(free === wanted ? `port ${main.port}` : `port ${main.port}, since ${wanted} is taken`);
-          return main.port;
-        }),
+    const { mains, workers } = this.options;
+    return this.#step(`${count(mains, 'main')} and ${count(workers, 'worker')}`, async (note) => {
+      const wanted = await this.#choosePorts(note);
+      const starts = wanted.map((port, index) =>
+        this.#process(nameOf('main', index, mains), 'api', { ...env, PORT: port }),
       );
+      for (let index = 0; index < workers; index++)
+        starts.push(this.#process(nameOf('worker', index, workers), 'worker', { ...env, WORKER_PORT: '0' }));
+      // All of them, so that each that came up is known and can be stopped.
+      const failed = (await Promise.allSettled(starts)).find(({ status }) => status === 'rejected');
+      if (failed) throw failed.reason;
+      return wanted;
+    });
+  }
+
+  /** The ports that the mains take: from the wanted one on; in the place of a taken one, any that is free. */
+  async #choosePorts(note) {
+    const { mains, port } = this.options;
+    const ports = [];
+    const taken = [];
+    for (let wanted = port; wanted < port + mains; wanted++) {
+      const free = wanted <= 65_535 && (await isFree(wanted));
+      if (!free) taken.push(wanted);
+      ports.push(String(free ? wanted : await freePort()));
     }
-    for (let number = 1; number <= workers; number++) {
-      const name = workers === 1 ? 'worker' : `worker ${number}`;
-      await this.#step(name, () => this.#process(name, 'worker', { ...env, WORKER_PORT: '0' }));
-    }
+    const remark = taken.length > 0 ? `, since ${taken.join(', ')} is taken` : '';
+    note(`port ${ports.join(', ')}${remark}`);
     return ports;
   }
 
@@ -151,12 +161,19 @@ export class Installation {
   async #announce(demo, ports) {
     if (this.stopping) return;
     const { mains, workers } = this.options;
-    const many = mains > 1 ? `; mains on ports ${ports.join(', ')}` : '';
-    say(`\nTurnkeep runs: ${mains} main${mains > 1 ? 's' : ''}, ${workers} worker${workers === 1 ? '' : 's'}${many}.`);
+    say(`\nTurnkeep runs: ${count(mains, 'main')} on port ${ports.join(', ')}, and ${count(workers, 'worker')}.`);
     say('Logs are in .turnkeep/logs. Ctrl-C stops everything. This link signs you in once, within ten minutes:');
     say(`\n  ${await demo.newLink()}\n`);
     offerNewLinks(demo);
   }
+}
+
+function count(number, noun) {
+  return `${number} ${noun}${number === 1 ? '' : 's'}`;
+}
+
+function nameOf(noun, index, of) {
+  return of === 1 ? noun : `${noun} ${index + 1}`;
 }
 
 /** On a terminal, Enter prints another link: the first one is used up by one browser. */
