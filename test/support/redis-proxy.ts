@@ -27,7 +27,8 @@ export class RedisProxy {
   /** The address of the same Redis database by this way. */
   url(direct: string): string {
     const url = new URL(direct);
-    url.port = String((this.#server?.address() as AddressInfo).port);
+    const address = this.#server?.address() as AddressInfo;
+    url.port = String(address.port);
     return url.href;
   }
 
