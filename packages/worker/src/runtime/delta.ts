@@ -22,3 +22,19 @@ export class DeltaMender {
     return rest;
   }
 }
+
+/** At most this many UTF-16 units a delta: in JSON each may become six bytes, and an event holds 64 KiB. */
+const MAX_DELTA_UNITS = 8_000;
+
+/** The text in deltas that fit into an event each; none is split inside a character. (contract section 4, 64 KiB) */
+export function splitDelta(text: string): string[] {
+  const deltas: string[] = [];
+  for (let at = 0; at < text.length; ) {
+    const end = at + MAX_DELTA_UNITS;
+    const splitsPair = end < text.length && /[\uD800-\uDBFF]/.test(text[end - 1]!);
+    const next = splitsPair ? end - 1 : end;
+    deltas.push(text.slice(at, next));
+    at = next;
+  }
+  return deltas;
+}

@@ -14,24 +14,24 @@ const CHUNK_DELAY_MS = 20;
  * A scripted model for newcomers (contract section 3, `demo`): it speaks the same interface as a provider's, sees messages
  * and tools only as any model does, and gives the same answer to the same conversation. It makes no request.
  */
-export function createDemoModel(modelId: string): LanguageModelV4 {
+export function createDemoModel(modelId: string, chunkDelayMs = CHUNK_DELAY_MS): LanguageModelV4 {
   return {
     specificationVersion: 'v4',
     provider: 'demo',
     modelId,
     supportedUrls: {},
     doGenerate: () => Promise.reject(new Error('The demo model only streams.')),
-    doStream: (options) => Promise.resolve({ stream: ReadableStream.from(play(options)) }),
+    doStream: (options) => Promise.resolve({ stream: ReadableStream.from(play(options, chunkDelayMs)) }),
   };
 }
 
-async function* play(options: LanguageModelV4CallOptions): AsyncGenerator<LanguageModelV4StreamPart> {
+async function* play(options: LanguageModelV4CallOptions, delayMs: number): AsyncGenerator<LanguageModelV4StreamPart> {
   const beats = demoAnswer(options.prompt, options.tools ?? []);
   yield { type: 'stream-start', warnings: [] };
   let chunks = 0;
   for (const [index, beat] of beats.entries()) {
     for (const part of partsOf(beat, String(index))) {
-      await sleep(CHUNK_DELAY_MS, undefined, options.abortSignal ? { signal: options.abortSignal } : {});
+      await sleep(delayMs, undefined, options.abortSignal ? { signal: options.abortSignal } : {});
       chunks += 1;
       yield part;
     }

@@ -21,8 +21,7 @@ export async function readBody(response: Response): Promise<JsonValue> {
   const text = isText(type) ? decode(bytes, type) : type === '' ? decodeStrictly(bytes) : undefined;
   if (text === undefined)
     return `[A file of type ${type.split(';')[0] || 'unknown'} with ${bytes.length} bytes; not shown.]`;
-  const looksLikeJson = type === '' || type.startsWith('text/') ? false : /json/.test(type);
-  const parsed = looksLikeJson || type === '' ? parseForeignJson(text) : undefined;
+  const parsed = type === '' || /[/+]json\b/.test(type) ? parseForeignJson(text) : undefined;
   return parsed === undefined ? toStorable(text) : parsed;
 }
 

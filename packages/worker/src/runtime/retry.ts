@@ -40,6 +40,6 @@ function retryAfterMs(headers: Record<string, string>): number | undefined {
   const text = headers['retry-after'] ?? '';
   const seconds = Number.parseFloat(text);
   if (seconds >= 0) return seconds * 1000;
-  const date = Date.parse(text);
-  return Number.isNaN(date) ? undefined : Math.max(0, date - Date.now());
+  const untilDate = Date.parse(text) - Date.now();
+  return untilDate > 0 ? untilDate : undefined;
 }

@@ -2,7 +2,7 @@ import type { SharedV4ProviderMetadata } from '@ai-sdk/provider';
 import { newId } from '@turnkeep/shared/contract/ids';
 import type { AssistantModelMessage, LanguageModelStreamPart, ModelMessage } from 'ai';
 import { wireCallId, wireToolName } from './call-id.js';
-import { DeltaMender } from './delta.js';
+import { DeltaMender, splitDelta } from './delta.js';
 import { earlyUsage } from './early-usage.js';
 import { broken } from './failure.js';
 import { isJsonObject, type JsonValue, storableJson } from './json.js';
@@ -114,10 +114,9 @@ export class StepReader {
     await this.#emit({ type: `${block.kind}-end`, id: block.id });
   }
 
-  async #emitText(block: Block, delta: string): Promise<void> {
-    if (delta === '') return;
-    block.text += delta;
-    await this.#emit({ type: `${block.kind}-delta`, id: block.id, delta });
+  async #emitText(block: Block, text: string): Promise<void> {
+    block.text += text;
+    for (const delta of splitDelta(text)) await this.#emit({ type: `${block.kind}-delta`, id: block.id, delta });
   }
 
   async #startCall(sdkId: string, sdkName: string): Promise<Call> {
@@ -140,8 +139,11 @@ export class StepReader {
 
   async #growCall(sdkId: string, piece: string): Promise<void> {
     const call = this.#openCalls.get(sdkId);
-    const delta = call?.mender.push(piece) ?? '';
-    if (call && delta !== '') await this.#emit({ type: 'tool-input-delta', callId: call.callId, delta });
+    if (call === undefined) return;
+    const { callId } = call;
+    for (const delta of splitDelta(call.mender.push(piece))) {
+      await this.#emit({ type: 'tool-input-delta', callId, delta });
+    }
   }
 
   async #completeCall(part: SdkToolCall): Promise<void> {
@@ -169,7 +171,8 @@ export class StepReader {
   }
 
   async #end(part: Extract<SdkPart, { type: 'model-call-end' }>): Promise<void> {
-    const usage = { inputTokens: part.usage.inputTokens ?? 0, outputTokens: part.usage.outputTokens ?? 0 };
+    const { inputTokens = this.#usage?.inputTokens, outputTokens = this.#usage?.outputTokens } = part.usage;
+    const usage = { inputTokens: inputTokens ?? 0, outputTokens: outputTokens ?? 0 };
     this.#finish = { reason: part.finishReason, usage, metadata: part.providerMetadata };
     this.#count(usage);
     if (part.finishReason === 'interrupted' || part.finishReason === 'error') return;

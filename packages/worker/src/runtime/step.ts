@@ -76,8 +76,8 @@ export interface StepRequest {
 const COUNTS_EARLY = /^(anthropic|google)/;
 
 /**
- * One model request (contract sections 3 and 4). Parts go to `onPart` in order, text storable and never split inside a
- * character. Retries (see `retry.ts`) happen only before the first part. Nothing of the request
+ * One model request (contract sections 3 and 4). Parts go to `onPart` in order: text storable, never split inside a
+ * character, and short enough for an event. Retries (see `retry.ts`) happen only before the first part. Nothing of the request
  * is open once the promise has settled.
  * Errors: `TurnFailure`; the abort signal's reason, at once, also where the provider hangs; what `onPart` threw.
  */
@@ -124,7 +124,7 @@ async function readStep(request: StepRequest, signal: AbortSignal): Promise<Step
 function openStream(request: StepRequest, abortSignal: AbortSignal) {
   return streamModelCall({
     model: request.model,
-    ...(request.instructions === '' ? {} : { instructions: request.instructions }),
+    ...(request.instructions.trim() === '' ? {} : { instructions: request.instructions }),
     messages: request.messages,
     ...(request.tools.length === 0 ? {} : { tools: toolSet(request.tools) }),
     abortSignal,

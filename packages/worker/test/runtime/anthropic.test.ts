@@ -97,6 +97,15 @@ describe('a step with Anthropic', () => {
     expect(failureOf(spoken)).to.include({ code: 'model_stream_broken' });
   });
 
+  it('knows what a request has cost so far, also where it is stopped', async () => {
+    const events = message([
+      { type: 'text', text: '' },
+      { type: 'text_delta', text: 'Hel' },
+    ]);
+    server.streams(...events.slice(0, 3));
+    expect((await ask()).usage).to.deep.equal({ inputTokens: 11, outputTokens: 1 });
+  });
+
   it('leaves a call out whose arguments were cut', async () => {
     const events = message([
       { type: 'tool_use', id: 'toolu_1', name: 'get_weather', input: {} },

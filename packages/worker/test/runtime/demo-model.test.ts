@@ -5,7 +5,7 @@ import { toolMessage } from '../../src/runtime/tool-output.js';
 import { callsOf, outcomeOf, type Spoken, speak, textOf, user, weatherTool } from './speak.js';
 
 describe('the demo model', () => {
-  const model = createDemoModel('demo');
+  const model = createDemoModel('demo', 0);
   const tool = (name: string, properties: object) => ({
     name,
     description: '',
@@ -21,6 +21,12 @@ describe('the demo model', () => {
     expect(finishReason).to.equal('stop');
     expect(usage.inputTokens).to.be.above(0);
     expect(usage.outputTokens).to.be.above(50);
+  });
+
+  it('takes its time, as a model does', async () => {
+    const start = performance.now();
+    const spoken = await speak({ model: createDemoModel('demo', 15), messages: [user('weather')] });
+    expect(performance.now() - start).to.be.above(10 * spoken.parts.length);
   });
 
   it('gives the same answer to the same conversation', async () => {

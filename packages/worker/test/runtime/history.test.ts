@@ -14,7 +14,14 @@ import { modelAt, outcomeOf, speak, useEgress, user } from './speak.js';
 
 const options: HistoryOptions = { providerKey: 'here', maxToolOutputChars: 1000, acceptsFile: () => false };
 
+const PNG = Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex');
+
 describe('the history that a model is given', () => {
+  const egress = useEgress();
+  const server = new ModelServer();
+  before(() => server.start());
+  after(() => server.stop());
+
   const build = (entries: HistoryEntry[], more: Partial<HistoryOptions> = {}) =>
     buildHistory(entries, { ...options, ...more });
 
@@ -93,7 +100,7 @@ describe('the history that a model is given', () => {
     [{ state: 'suspended' }, 'error-text', /never answered/],
   ];
   for (const [ended, type, value] of ends) {
-    it(`tells what happened to a call that is ${ended.state}${ended.error ? `: ${ended.error}` : ''}`, async () => {
+    it(`tells what happened to a call: ${JSON.stringify(ended)}`, async () => {
       const [, , tool] = await build([says('a'), { type: 'step' }, call({ outputJson: null, ...ended })]);
       const [result] = tool!.content as { output: { type: string; value: string } }[];
       expect(result!.output.type).to.equal(type);
@@ -161,6 +168,15 @@ describe('the history that a model is given', () => {
       expect(message.content).to.deep.include({ type: 'text', text: '[Attached file b.json (application/json)]\n{}' });
     });
 
+    it('reaches the provider as an image', async () => {
+      const message = await withFiles(attached('a.png', 'image/png', PNG));
+      server.on('see', say('nice'));
+      await speak({ model: modelAt(egress, server.baseUrl), messages: [message] });
+      const { body } = await server.request('see');
+      const url = `data:image/png;base64,${PNG.toString('base64')}`;
+      expect(body.messages?.at(-1)?.content).to.deep.include({ type: 'image_url', image_url: { url } });
+    });
+
     it('notes the rest, without loading it', async () => {
       const zip = { ...attached('a.zip', 'application/zip'), load: () => Promise.reject(new Error('was loaded')) };
       const message = await withFiles(zip);
@@ -188,11 +204,6 @@ describe('the history that a model is given', () => {
   });
 
   describe('of any session', () => {
-    const egress = useEgress();
-    const server = new ModelServer();
-    before(() => server.start());
-    after(() => server.stop());
-
     it('is one that a strict provider takes', async () => {
       await fc.assert(
         fc.asyncProperty(fc.array(anyEntry, { maxLength: 14 }), async (entries) => {

@@ -219,6 +219,25 @@ describe('a step with an OpenAI-compatible model', () => {
     expect(JSON.stringify(outcomeOf(spoken).messages)).to.contain('x😀yz\uFFFDno half\uFFFDend\uFFFD');
   });
 
+  it('hands a very long delta on in several that fit into an event, whatever is in it', async () => {
+    const text = `${'\u0001'.repeat(30_001)}${'😀'.repeat(20_000)}`;
+    server.on('very long', reply(say(text), callTool('get_weather', { city: text })));
+    const spoken = await ask('very long');
+    expect(textOf(spoken)).to.equal(text);
+    expect(callsOf(spoken)[0]?.input).to.deep.equal({ city: text });
+    for (const part of spoken.parts) {
+      if (!('delta' in part)) continue;
+      expect(part.delta.isWellFormed()).to.equal(true);
+      expect(Buffer.byteLength(JSON.stringify(part))).to.be.below(60_000);
+    }
+  });
+
+  it('sends no system message where the agent has no instructions', async () => {
+    server.on('no instructions', say('ok'));
+    await ask('no instructions', { instructions: ' \n' });
+    expect((await server.request('no instructions')).body.messages).to.have.length(1);
+  });
+
   it('reads no faster than its parts are taken', async () => {
     server.on('slow reader', say(...Array.from({ length: 20 }, (_, index) => `${index} `)));
     const held = gate();
