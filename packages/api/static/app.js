@@ -64,7 +64,7 @@ async function enter(me) {
   byId('chat').hidden = false;
   const { projects } = await json('GET', 'projects');
   fill(byId('project'), projects, place().projectId);
-  await chooseProject(place().agentId, place().threadId);
+  await chooseProject(place().agentId, place().threadId).catch(report);
   session.listen();
 }
 
@@ -137,6 +137,10 @@ byId('agent').addEventListener('change', () => chooseSession(null).catch(report)
 byId('new-session').addEventListener('click', () => {
   chooseSession(null).catch(report);
   byId('message').focus();
+});
+// A link that is opened in a tab that is here already changes the fragment alone.
+addEventListener('hashchange', () => {
+  if (location.hash.startsWith('#code=')) start();
 });
 
 start();

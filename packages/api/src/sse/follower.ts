@@ -1,0 +1,225 @@
+import type { ExecutionMark, RecordedExecution } from '@turnkeep/shared/chat/events-from-record';
+import { readMarks, readRecorded } from '@turnkeep/shared/chat/events-from-record';
+import type { ChatEvent } from '@turnkeep/shared/contract/events';
+import type { Database } from '@turnkeep/shared/db/database';
+import type { EventEntry, EventStream } from '@turnkeep/shared/redis/event-stream';
+import type { SseConnection } from './connection.js';
+import { type Cursor, formatCursor, MAX_SUB } from './cursor.js';
+import { eventsBefore, finalEvents, openBlockEvents, type RecordedEvent } from './recorded-events.js';
+import type { StreamHub } from './stream-hub.js';
+
+/** Characters of live entries that wait for a slow reader; more are thrown away and read again from Redis. */
+const QUEUE_CHARS = 1024 * 1024;
+const PAGE = 200;
+/** How long a follower waits for the record to close a gap before it looks again, in ms. */
+const GAP_MS = 200;
+
+export interface FollowerDeps {
+  db: Database;
+  events: EventStream;
+  hub: StreamHub;
+}
+
+export interface Followed {
+  sessionId: string;
+  executionId: string;
+  /** The cursor after which events are wanted. */
+  after: Cursor;
+  /** True for the answer to a POST, which saw the turn from its start; false for `…/events`, which begins where it can. */
+  fromStart: boolean;
+}
+
+/**
+ * Carries the events of one execution to one connection (contract, section 4): live from the hub, what came before from the
+ * Redis stream, and what is in neither from the record, as a `snapshot`. `last` is the number of the last event that was
+ * delivered; everything else follows from it: what is not above it is a repetition, what does not join it is a gap.
+ */
+export class Follower {
+  readonly #deps: FollowerDeps;
+  readonly #connection: SseConnection;
+  readonly #followed: Followed;
+  #queue: EventEntry[] = [];
+  #queued = 0;
+  #last: number;
+  #begun: boolean;
+  #catchUp = true;
+  #check = false;
+  #done = false;
+  #wake: (() => void) | null = null;
+
+  constructor(deps: FollowerDeps, connection: SseConnection, followed: Followed) {
+    this.#deps = deps;
+    this.#connection = connection;
+    this.#followed = followed;
+    this.#last = followed.after.n;
+    this.#begun = followed.fromStart || followed.after.n > 0;
+    // What starts now comes live; asking Redis first would be a round trip for nothing.
+    this.#catchUp = !followed.fromStart;
+    this.#check = !followed.fromStart;
+  }
+
+  get executionId(): string {
+    return this.#followed.executionId;
+  }
+
+  /** Follows until `done` was delivered, the execution is gone, or the connection is closed. */
+  async run(): Promise<void> {
+    const { sessionId, executionId } = this.#followed;
+    const { hub } = this.#deps;
+    const { joined, leave } = hub.follow(sessionId, executionId, this.#last, (entry) => this.#take(entry));
+    if (joined) this.#catchUp = true;
+    this.#connection.onClose(() => this.#wake?.());
+    try {
+      while (!this.#done && (await this.#connection.writable())) await this.#advance();
+    } finally {
+      leave();
+    }
+  }
+
+  /** Told what the record says now, null: the execution is gone. Something may be missing here that nobody will send. */
+  look(mark: ExecutionMark | null): void {
+    const isBehind = mark === null || mark.finalN !== null || mark.recordedN > this.#last;
+    if (!isBehind || !this.#connection.keepsUp) return;
+    this.#catchUp = true;
+    this.#check = true;
+    this.#wake?.();
+  }
+
+  #take(entry: EventEntry): void {
+    this.#queue.push(entry);
+    this.#queued += entry.lines.reduce((sum, line) => sum + line.length, 0);
+    if (this.#queued > QUEUE_CHARS) {
+      this.#clearQueue();
+      this.#catchUp = true;
+    }
+    this.#wake?.();
+  }
+
+  async #advance(): Promise<void> {
+    if (this.#catchUp) return this.#readStream();
+    if (this.#queue.length > 0) return this.#deliverQueue();
+    if (this.#check) return this.#checkRecord();
+    await new Promise<void>((resolve) => {
+      this.#wake = resolve;
+    });
+    this.#wake = null;
+  }
+
+  #deliverQueue(): void {
+    const entries = this.#queue;
+    this.#clearQueue();
+    for (const entry of entries) {
+      if (entry.last <= this.#last) continue;
+      // What is missing was heard by nobody here, but may stand in Redis.
+      if (!this.#joins(entry)) {
+        this.#catchUp = true;
+        return;
+      }
+      this.#deliver(entry);
+    }
+  }
+
+  async #readStream(): Promise<void> {
+    const { sessionId, executionId } = this.#followed;
+    this.#catchUp = false;
+    const page = await this.#deps.events.read(sessionId, executionId, this.#last, PAGE).catch(() => []);
+    for (const entry of page) {
+      if (entry.last <= this.#last) continue;
+      if (!this.#joins(entry)) return this.#closeGap(entry);
+      this.#deliver(entry);
+    }
+    if (page.length === PAGE) this.#catchUp = true;
+  }
+
+  /** An entry that begins at 0 was sent by somebody who does not know what came before: nothing joins it. */
+  #joins(entry: EventEntry): boolean {
+    return entry.first > 0 && entry.first <= this.#last + 1;
+  }
+
+  #deliver({ last, lines }: EventEntry): void {
+    const firstN = last - lines.length + 1;
+    let frames = '';
+    for (const [index, line] of lines.entries()) {
+      if (firstN + index <= this.#last) continue;
+      frames += this.#frame({ n: firstN + index, sub: 0 }, line);
+      if (line.startsWith('{"type":"done"')) this.#done = true;
+    }
+    this.#last = last;
+    this.#begun = true;
+    this.#connection.write(frames);
+  }
+
+  /** Events before `entry` are in no stream: the record has them, or will with its next flush. */
+  async #closeGap(entry: EventEntry): Promise<void> {
+    await this.#fromRecord();
+    if (this.#done) return;
+    this.#catchUp = true;
+    if (entry.first > this.#last + 1 || entry.first === 0) await this.#pause(GAP_MS);
+  }
+
+  async #checkRecord(): Promise<void> {
+    this.#check = false;
+    const [mark] = await this.#ask(() => readMarks(this.#deps.db, [this.#followed.executionId]), [null]);
+    if (mark === null) return;
+    if (mark === undefined) this.#done = true;
+    else if (mark.finalN !== null || mark.recordedN > this.#last) await this.#fromRecord();
+  }
+
+  /** Delivers from the record what the stream does not have. Where Postgres is away, the next look tries again. */
+  async #fromRecord(): Promise<void> {
+    const recorded = await this.#ask(() => readRecorded(this.#deps.db, this.#followed.executionId), undefined);
+    if (recorded === undefined) return this.#pause(GAP_MS);
+    if (recorded === null) {
+      this.#done = true;
+      return;
+    }
+    const events = this.#begun ? eventsBefore(recorded, this.#last) : [];
+    // Where the commits are not all that is missing, a snapshot has the rest.
+    const isPart = recorded.recordedN - this.#last > events.length || !this.#begun;
+    this.#events(events);
+    if (isPart) this.#snapshot(recorded);
+    if (recorded.finalN === null) return;
+    this.#events(finalEvents(recorded, this.#last));
+    this.#done = true;
+  }
+
+  #snapshot(recorded: RecordedExecution): void {
+    const n = Math.max(recorded.recordedN, this.#last);
+    this.#send({ n, sub: 1 }, { type: 'snapshot', messages: recorded.messages });
+    this.#last = n;
+    this.#begun = true;
+    for (const [index, event] of openBlockEvents(recorded)
+      .slice(0, MAX_SUB - 1)
+      .entries())
+      this.#send({ n, sub: index + 2 }, event);
+  }
+
+  #events(events: RecordedEvent[]): void {
+    for (const { n, event } of events) {
+      this.#send({ n, sub: 0 }, event);
+      this.#last = n;
+      this.#begun = true;
+    }
+  }
+
+  #send(cursor: Cursor, event: ChatEvent): void {
+    this.#connection.write(this.#frame(cursor, JSON.stringify(event)));
+  }
+
+  #frame(cursor: Cursor, line: string): string {
+    return `id: ${formatCursor(this.#followed.executionId, cursor)}\ndata: ${line}\n\n`;
+  }
+
+  #clearQueue(): void {
+    this.#queue = [];
+    this.#queued = 0;
+  }
+
+  async #ask<T, F>(question: () => Promise<T>, otherwise: F): Promise<T | F> {
+    return question().catch(() => otherwise);
+  }
+
+  async #pause(ms: number): Promise<void> {
+    await new Promise((resolve) => setTimeout(resolve, ms));
+  }
+}
