@@ -1,7 +1,18 @@
 import { inspect } from 'node:util';
 import { expect } from 'chai';
 import { gate } from '../../../../test/support/gate.js';
-import { answerRaw, callToolRaw, cut, never, raw, refuse, reply, say } from '../../../../test/support/model-script.js';
+import {
+  answerRaw,
+  callTool,
+  callToolRaw,
+  cut,
+  never,
+  raw,
+  refuse,
+  reply,
+  say,
+  think,
+} from '../../../../test/support/model-script.js';
 import { ModelServer } from '../../../../test/support/model-server.js';
 import {
   API_KEY,
@@ -252,6 +263,22 @@ describe('faults of a model', () => {
     controller.abort(reason);
     expect((await running).error).to.equal(reason);
     expect(server.requestsFor('waits')).to.have.length(1);
+  });
+
+  it('an abort at any part ends there, and leaves nothing open', async () => {
+    const answer = () => reply(think('hm'), say('a', 'b'), callTool('get_weather', { city: 'Rome' }));
+    server.on('whole', answer());
+    const { parts } = await ask('whole');
+    for (const nth of parts.keys()) {
+      server.on(`stop at ${nth}.`, answer());
+      const { controller, reason } = abortable();
+      let seen = 0;
+      const onPart = () => (seen++ === nth ? controller.abort(reason) : undefined);
+      const spoken = await ask(`stop at ${nth}.`, { abortSignal: controller.signal, onPart });
+      expect(spoken.error).to.equal(reason);
+      expect(spoken.parts).to.have.length(nth + 1);
+      await server.idle();
+    }
   });
 
   it('an abort does not wait for a reader that hangs', async () => {
