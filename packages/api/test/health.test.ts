@@ -46,6 +46,12 @@ describe('with a Redis that is away', () => {
     expect(ready.status).to.equal(200);
     expect(ready.json()).to.include({ status: 'degraded', redis: 'away' });
   });
+
+  it('Bull Board says that it cannot, and not where Redis should be', async () => {
+    const answer = await app.admin().get('/ops/queues/api/queues');
+    expect(answer.status).to.equal(500);
+    expect(answer.text).not.to.match(/127\.0\.0\.1|ECONN|ioredis|Stream/);
+  });
 });
 
 describe('with a Postgres that is away', () => {
