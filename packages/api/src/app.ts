@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url';
 import type Router from '@koa/router';
 import Koa from 'koa';
 import { sessionRoutes } from './auth/session.js';
-import type { Deps } from './deps.js';
+import type { ChatDeps } from './deps.js';
 import type { Ctx, State } from './http/context.js';
 import { createGuard, type Guard } from './http/guard.js';
 import { notFound } from './http/not-found.js';
@@ -15,8 +15,13 @@ import { bullBoard, isBullBoard } from './ops/bull-board.js';
 import { healthRoutes } from './ops/health.js';
 import { adminRoutes } from './routes/admin.js';
 import { agentRoutes } from './routes/agents.js';
+import { sendRoutes } from './routes/chat.js';
+import { attachmentRoutes } from './routes/chat-attachments.js';
+import { sessionRoutes as chatSessionRoutes } from './routes/chat-sessions.js';
 import { credentialRoutes } from './routes/credentials.js';
 import { projectRoutes } from './routes/projects.js';
+import { pushRoutes } from './routes/push.js';
+import { queueRoutes } from './routes/queue.js';
 
 const PAGE = fileURLToPath(new URL('../static/', import.meta.url));
 
@@ -24,7 +29,7 @@ const PAGE = fileURLToPath(new URL('../static/', import.meta.url));
  * The main as one Koa application. The order is the point: what is open to anybody, then Bull Board, then the routes,
  * which each ask the guard first; what is left is 404, and 401 before that.
  */
-export function createApp(deps: Deps): Koa<State> {
+export function createApp(deps: ChatDeps): Koa<State> {
   const { config, log, metrics, isDraining } = deps;
   const guard = createGuard(deps);
   const app = new Koa<State>({ proxy: config.trustProxy });
@@ -48,13 +53,18 @@ export function createApp(deps: Deps): Koa<State> {
   return app;
 }
 
-function allRoutes(deps: Deps, guard: Guard): Router<State>[] {
+function allRoutes(deps: ChatDeps, guard: Guard): Router<State>[] {
   return [
     sessionRoutes(deps, guard),
     projectRoutes(deps, guard),
     agentRoutes(deps, guard),
     credentialRoutes(deps, guard),
     adminRoutes(deps, guard),
+    sendRoutes(deps, guard),
+    attachmentRoutes(deps, guard),
+    chatSessionRoutes(deps, guard),
+    queueRoutes(deps, guard),
+    pushRoutes(deps, guard),
   ];
 }
 

@@ -3,11 +3,9 @@ import { type Config, ConfigError, readConfig } from '@turnkeep/shared/config';
 import { Database, DatabaseAway } from '@turnkeep/shared/db/database';
 import { assertSchema } from '@turnkeep/shared/db/migrate';
 import { createLog, type Log } from '@turnkeep/shared/log';
-import { commandConnection } from '@turnkeep/shared/redis/connection';
-import { Signals } from '@turnkeep/shared/redis/signals';
-import { TurnQueue } from '@turnkeep/shared/redis/turn-queue';
 import { createApp } from './app.js';
 import { listen } from './http/server.js';
+import { startLive } from './live.js';
 import { createMetrics } from './ops/metrics.js';
 
 /** Connections to Postgres that one main holds at most. */
@@ -36,29 +34,16 @@ async function main(): Promise<void> {
 
 /** Puts a main together, and takes it apart again at SIGTERM. */
 async function serve(config: Config, log: Log, db: Database, stopping: Stopping): Promise<void> {
-  const onRedisError = oncePerOutage(log);
-  const redis = commandConnection(config.redisUrl, onRedisError);
-  const turnRedis = commandConnection(config.redisUrl, onRedisError);
-  const turnQueue = new TurnQueue(turnRedis);
-  const app = createApp({
-    config,
-    log,
-    db,
-    redis,
-    signals: new Signals(redis),
-    turnQueue,
-    metrics: createMetrics(),
-    isDraining: () => stopping.asked,
-  });
+  const live = await startLive(config, log, db);
+  const app = createApp({ ...live.deps, config, log, db, metrics: createMetrics(), isDraining: () => stopping.asked });
   const server = await listen(app, config.host, config.port);
   log.info({ port: server.port, host: config.host }, 'listening');
 
   stopping.stop = async () => {
     server.stopListening();
+    await live.deps.streams.drain(config.shutdownGraceMs);
     await server.closed(LAST_ANSWERS_MS);
-    await turnQueue.stop();
-    redis.disconnect();
-    turnRedis.disconnect();
+    await live.stop();
     await db.stop();
   };
 }
@@ -101,16 +86,6 @@ function onStopSignal(log: Log): Stopping {
   process.on('SIGTERM', onSignal);
   process.on('SIGINT', onSignal);
   return stopping;
-}
-
-/** Redis connections try again several times a second: the log hears of an outage once a minute. */
-function oncePerOutage(log: Log): (error: Error) => void {
-  let last = -Infinity;
-  return (error) => {
-    if (performance.now() - last < 60_000) return;
-    last = performance.now();
-    log.warn({ error }, 'redis');
-  };
 }
 
 main().catch((error: unknown) => {

@@ -32,15 +32,16 @@ export class NotificationStream {
     if (this.#connection.closed) return;
     const pending = this.#sessions.get(update.threadId) ?? { updates: new Map(), timer: null, sentAt: -Infinity };
     this.#sessions.set(update.threadId, pending);
-    // Re-inserted, so that the kind which has waited longest goes first.
-    if (!pending.updates.has(update.of)) pending.updates.set(update.of, update);
-    else pending.updates.set(update.of, update);
+    // Setting a kind again keeps its place: the one that has waited longest goes first.
+    pending.updates.set(update.of, update);
     this.#send(update.threadId, pending);
   }
 
   #send(threadId: string, pending: Pending): void {
     if (pending.timer) return;
-    const wait = pending.sentAt + APART_MS - performance.now();
+    // A reader that is behind is waited for, and dropped in the end; meanwhile the newest state of each session is kept.
+    if (!this.#connection.keepsUp) void this.#connection.writable();
+    const wait = this.#connection.keepsUp ? pending.sentAt + APART_MS - performance.now() : APART_MS;
     if (wait > 0) {
       pending.timer = setTimeout(() => {
         pending.timer = null;
@@ -55,7 +56,6 @@ export class NotificationStream {
     }
     pending.updates.delete(next.of);
     pending.sentAt = performance.now();
-    // A reader that is behind reads everything again anyway once it has caught up with this.
     this.#connection.send(toNotification(next));
     this.#send(threadId, pending);
   }

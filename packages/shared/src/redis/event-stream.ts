@@ -67,6 +67,14 @@ export class EventStream {
     const rows = await this.#redis.xrange(keys.events(sessionId, executionId), `(${after}-0`, '+', 'COUNT', count);
     return rows.map(parseEntry);
   }
+
+  /** The number of the last event in the stream; 0 where there is none or Redis is away. */
+  async lastNumber(sessionId: string, executionId: string): Promise<number> {
+    const rows = await this.#redis
+      .xrevrange(keys.events(sessionId, executionId), '+', '-', 'COUNT', 1)
+      .catch((): [string, string[]][] => []);
+    return rows[0] ? Number.parseInt(rows[0][0], 10) : 0;
+  }
 }
 
 /** Reads one entry as Redis returns it. */

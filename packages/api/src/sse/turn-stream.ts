@@ -1,0 +1,54 @@
+import { readSteered } from '@turnkeep/shared/chat/events-from-record';
+import type { Accepted } from '@turnkeep/shared/contract/chat';
+import type { Database } from '@turnkeep/shared/db/database';
+import { type Cursor, formatCursor } from './cursor.js';
+import { Follower, type FollowerDeps } from './follower.js';
+import type { OpenStream } from './streams.js';
+import type { Wait } from './waiting.js';
+
+const START: Cursor = { n: 0, sub: 0 };
+
+/**
+ * The stream that answers an accepted message (contract, section 4): `message-queued`, then nothing until something becomes
+ * of the item, then its turn; or `message-steered`, or `message-removed`, and the end.
+ */
+export async function streamMessage(
+  deps: FollowerDeps,
+  stream: OpenStream,
+  accepted: Accepted,
+  wait: Wait,
+): Promise<void> {
+  const { connection } = stream;
+  const { queueId, sessionId, messageId } = accepted;
+  connection.onClose(wait.close);
+  connection.send({ type: 'message-queued', queueId, sessionId, messageId });
+  const result = await wait.outcome;
+  if (result === null || connection.closed) return;
+  if (result.outcome === 'removed') connection.send({ type: 'message-removed', queueId });
+  else if (result.outcome === 'steered') await sendSteered(deps.db, stream, queueId);
+  else if (result.executionId) await follow(deps, stream, sessionId, result.executionId, START, true);
+  connection.end();
+}
+
+/** Follows one execution on an open stream until it is done. */
+export async function follow(
+  deps: FollowerDeps,
+  stream: OpenStream,
+  sessionId: string,
+  executionId: string,
+  after: Cursor,
+  fromStart: boolean,
+): Promise<void> {
+  const follower = new Follower(deps, stream.connection, { sessionId, executionId, after, fromStart });
+  stream.phase = 'following';
+  stream.follower = follower;
+  await follower.run();
+}
+
+async function sendSteered(db: Database, { connection }: OpenStream, queueId: string): Promise<void> {
+  const steered = await readSteered(db, queueId);
+  if (!steered) return;
+  const { executionId, message, n } = steered;
+  const event = { type: 'message-steered', queueId, executionId, message };
+  connection.write(`id: ${formatCursor(executionId, { n, sub: 0 })}\ndata: ${JSON.stringify(event)}\n\n`);
+}
