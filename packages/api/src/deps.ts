@@ -7,14 +7,13 @@ import type { Signals } from '@turnkeep/shared/redis/signals';
 import type { TurnQueue } from '@turnkeep/shared/redis/turn-queue';
 import type { Redis } from 'ioredis';
 import type { Metrics } from './ops/metrics.js';
-import type { Relay } from './relay.js';
 import type { Notifications } from './sse/notifications.js';
 import type { StreamHub } from './sse/stream-hub.js';
 import type { Streams } from './sse/streams.js';
 import type { Waiting } from './sse/waiting.js';
 
 /** What `main.ts` composes and everything below is given. */
-export interface Deps extends Pick<Relay, 'events' | 'hub' | 'waiting' | 'notifications' | 'streams'> {
+export interface Deps {
   config: Config;
   log: Log;
   db: Database;
