@@ -5,15 +5,13 @@ import type { Role } from '@turnkeep/shared/contract/access';
 import { newId } from '@turnkeep/shared/contract/ids';
 import { Database } from '@turnkeep/shared/db/database';
 import { createLog } from '@turnkeep/shared/log';
-import { commandConnection, isReady } from '@turnkeep/shared/redis/connection';
-import { Signals } from '@turnkeep/shared/redis/signals';
-import { TurnQueue } from '@turnkeep/shared/redis/turn-queue';
 import { HttpClient } from '../../../../test/support/http.js';
 import { createDatabase, type TestDatabase } from '../../../../test/support/postgres.js';
 import { createRedis, type TestRedis } from '../../../../test/support/redis.js';
 import '../../../../test/support/suite.js';
 import { createApp } from '../../src/app.js';
 import { type Listening, listen } from '../../src/http/server.js';
+import { startLive } from '../../src/live.js';
 import { createMetrics } from '../../src/ops/metrics.js';
 
 export const ADMIN_TOKEN = 'the-admin-token-of-the-tests';
@@ -46,29 +44,15 @@ export class InProcess {
     });
     const log = createLog('main', config.logLevel);
     const db = new Database(config.databaseUrl, 10);
-    const redis = commandConnection(config.redisUrl, () => {});
-    const turnRedis = commandConnection(config.redisUrl, () => {});
-    const turnQueue = new TurnQueue(turnRedis);
-    // A test that names a Redis of its own names one that is away.
-    if (this.#env.REDIS_URL === undefined) await Promise.all([isReady(redis, 5_000), isReady(turnRedis, 5_000)]);
-    const app = createApp({
-      config,
-      log,
-      db,
-      redis,
-      signals: new Signals(redis),
-      turnQueue,
-      metrics: createMetrics(),
-      isDraining: () => this.draining,
-    });
+    const live = await startLive(config, log, db);
+    const isDraining = () => this.draining;
+    const app = createApp({ ...live.deps, config, log, db, metrics: createMetrics(), isDraining });
     const server = await listen(app, '127.0.0.1', 0);
     this.#started = { config, test, redis: testRedis, db, server };
     this.#stops = [
       () => server.stopListening(),
       () => server.closed(1_000),
-      () => turnQueue.stop(),
-      () => redis.disconnect(),
-      () => turnRedis.disconnect(),
+      () => live.stop(),
       () => db.stop(),
       () => testRedis.close(),
       () => test.drop(),
