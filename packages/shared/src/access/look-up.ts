@@ -1,5 +1,4 @@
 import type { Role } from '../contract/access.js';
-import type { AgentConfig } from '../contract/agent.js';
 import type { Query } from '../db/database.js';
 
 /** Who makes a request. A user came with a token or with a browser's sign-in; the instance admin has no user. */
@@ -17,8 +16,8 @@ export interface Found {
   principal: Principal;
   /** The user's role in the project; null: no member, or no such project. */
   role: Role | null;
-  /** The agent, where it is in that project and not deleted. */
-  agent: { id: string; name: string; config: AgentConfig } | null;
+  /** The agent, where it is in that project and not deleted. Without its configuration: no request needs it to be checked. */
+  agent: { id: string } | null;
   /** True where a browser's sign-in has used up a day of its time and is to be prolonged. */
   prolong: boolean;
 }
@@ -30,14 +29,12 @@ interface Row {
   prolong: boolean;
   role: Role | null;
   agent_id: string | null;
-  agent_name: string;
-  config: AgentConfig;
 }
 
 const SUBJECT = `
   left join members m on m.project_id = $2 and m.user_id = w.user_id
   left join agents a on a.id = $3 and a.project_id = $2 and a.deleted_at is null`;
-const COLUMNS = 'm.role, a.id as agent_id, a.name as agent_name, a.config';
+const COLUMNS = 'm.role, a.id as agent_id';
 
 const BY_TOKEN = `
   select w.user_id, w.id as token_id, null::bytea as admin_hash, false as prolong, ${COLUMNS}
@@ -59,7 +56,7 @@ export async function lookUp(db: Query, shown: Shown, subject: Subject): Promise
   return {
     principal: principalOf(row, byToken ? null : hash),
     role: row.role,
-    agent: row.agent_id === null ? null : { id: row.agent_id, name: row.agent_name, config: row.config },
+    agent: row.agent_id === null ? null : { id: row.agent_id },
     prolong: row.prolong,
   };
 }
