@@ -22,6 +22,7 @@ export class Session {
   #transcript;
   #visit = new AbortController();
   #followed = null;
+  #waits = false;
   #reading = null;
   #again = false;
   #listening = false;
@@ -57,6 +58,7 @@ export class Session {
     this.base = null;
     this.threadId = null;
     this.#followed = null;
+    this.#waits = false;
     this.#transcript.show([]);
     this.#showPending([]);
     this.#showRunning(null);
@@ -93,9 +95,13 @@ export class Session {
     const { signal } = this.#visit;
     try {
       const body = { message: text, ...(this.threadId === null ? {} : { sessionId: this.threadId }) };
-      const headers = { Accept: 'text/event-stream', 'Idempotency-Key': this.#draft.key };
+      // A browser has six connections to a server: one stream at a time here, the rest is found by notifications.
+      const streaming = this.#streaming;
+      const Accept = streaming ? 'application/json' : 'text/event-stream';
+      const headers = { Accept, 'Idempotency-Key': this.#draft.key };
       const response = await request('POST', this.base, { body, headers, signal });
-      await this.#relay(response, signal);
+      if (streaming) this.#kept((await response.json()).sessionId);
+      else await this.#relay(response, signal);
     } catch (error) {
       if (!signal.aborted) this.#say(`Not sent: ${error.message}`);
     } finally {
@@ -103,23 +109,30 @@ export class Session {
     }
   }
 
-  /** Reads the stream of a sent message in the background once it is known to be kept. */
+  /** Reads the stream of a sent message, from its being kept on in the background. */
   async #relay(response, signal) {
     const stream = events(response);
     const first = await stream.next();
     if (first.value?.type !== 'message-queued')
       throw new Error('the connection broke before the message was kept. Send again.');
-    this.#elements.message.value = '';
+    this.#kept(first.value.sessionId);
+    this.#apply(stream, signal);
+  }
+
+  /** The message is committed: the composer is free for the next one. */
+  #kept(sessionId) {
+    // What was written meanwhile stays.
+    if (this.#elements.message.value === this.#draft.text) this.#elements.message.value = '';
     this.#draft = { text: null, key: null };
-    this.threadId = first.value.sessionId;
+    this.threadId = sessionId;
     this.#elements.onChange();
     this.#refresh();
-    this.#apply(stream, signal);
   }
 
   /** Shows a stream's events as long as this session is on the screen; then reads what came of it. */
   async #apply(stream, signal) {
     let mine = null;
+    this.#waits = true;
     try {
       for await (const event of stream) {
         if (signal.aborted) return;
@@ -127,6 +140,7 @@ export class Session {
           // Another stream may show it already; one is enough.
           if (this.#followed === event.executionId) break;
           mine = event.executionId;
+          this.#waits = false;
           this.#follow(mine);
           this.#refresh();
         }
@@ -137,9 +151,14 @@ export class Session {
       // The turn goes on; the read below finds it.
     }
     if (signal.aborted) return;
+    this.#waits = false;
     if (mine !== null && this.#followed === mine) this.#followed = null;
     this.#elements.onChange();
     this.#refresh();
+  }
+
+  get #streaming() {
+    return this.#followed !== null || this.#waits;
   }
 
   #follow(executionId) {
