@@ -78,6 +78,14 @@ describe('who makes a request, and may they (section 2)', () => {
       });
     });
 
+    it('makes no second user of an e-mail address in another case', async () => {
+      const body = { email: 'Ada@example.org', name: 'Ada' };
+      await app.admin().expect(201, '/admin/users', { method: 'POST', body });
+      const again = await app.admin().post('/admin/users', { ...body, email: 'ada@EXAMPLE.org' });
+      expectProblem(again, 400, 'invalid_request');
+      expect(again.json().errors).to.deep.equal([{ pointer: '/email', message: 'belongs to another user' }]);
+    });
+
     it('is signed out in every browser by another ADMIN_TOKEN', async () => {
       const cookie = await signIn(ADMIN_TOKEN);
       expect((await app.browser(cookie).get('/admin/users')).status).to.equal(200);
