@@ -2,7 +2,7 @@ import { createServer } from 'node:http';
 import { inState } from '../setup/paths.mjs';
 import { rememberedPort } from '../setup/ports.mjs';
 
-const skies = ['sunny', 'cloudy', 'light rain', 'windy', 'foggy', 'snow showers'];
+const skies = ['sunny', 'cloudy', 'light rain', 'windy', 'foggy'];
 
 /**
  * The demo agent's tool: a small server on loopback which answers `POST /weather {city}` with made-up weather,
