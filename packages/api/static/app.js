@@ -24,7 +24,7 @@ function go(projectId, agentId, threadId) {
 }
 
 async function start() {
-  const code = /^#code=(.+)$/.exec(location.hash)?.[1];
+  const code = /^#(lk_.+)$/.exec(location.hash)?.[1];
   if (code !== undefined) {
     // The code goes from the address before anything else: it must not stay in the history.
     history.replaceState(null, '', location.pathname + location.search);
@@ -140,7 +140,7 @@ byId('new-session').addEventListener('click', () => {
 });
 // A link that is opened in a tab that is here already changes the fragment alone.
 addEventListener('hashchange', () => {
-  if (location.hash.startsWith('#code=')) start();
+  if (location.hash.startsWith('#lk_')) start();
 });
 
 start();

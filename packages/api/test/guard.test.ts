@@ -162,5 +162,5 @@ describe('an installation without ADMIN_TOKEN', () => {
 });
 
 function codeOf(text: string): string {
-  return /#code=([^"]+)"/.exec(text)?.[1] ?? '';
+  return /#([^"]+)"/.exec(text)?.[1] ?? '';
 }

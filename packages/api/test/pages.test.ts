@@ -77,7 +77,7 @@ describe('under a prefix, behind a proxy that ends TLS', () => {
 
   it('names the public address in links, and in the cookie its path', async () => {
     const { id, token } = await app.newUser();
-    expect((await app.admin().post(`/admin/users/${id}/link`)).text).to.contain('https://example.org/chat/#code=');
+    expect((await app.admin().post(`/admin/users/${id}/link`)).text).to.contain('https://example.org/chat/#lk_');
     const signIn = await app.anonymous().post('/chat/auth/session', { token });
     expect(String(signIn.headers['set-cookie'])).to.match(/; Path=\/chat; .*; Secure$/);
   });

@@ -10,17 +10,21 @@ async function main(): Promise<void> {
     log.fatal({ error }, 'unhandled rejection');
     process.exit(1);
   });
-  const worker = await startWorker(config, log);
-  log.info({ port: worker.port, workerId: worker.workerId }, 'listening');
+  // A signal that comes while the worker starts stops it as soon as it has.
+  const starting = startWorker(config, log);
   const stop = () => {
     log.info('stopping');
-    void worker.stop(config.shutdownGraceMs).then(() => {
-      log.info('stopped');
-      process.exit(0);
-    });
+    void starting
+      .then((worker) => worker.stop(config.shutdownGraceMs))
+      .then(() => {
+        log.info('stopped');
+        process.exit(0);
+      });
   };
   process.on('SIGTERM', stop);
   process.on('SIGINT', stop);
+  const { port, workerId } = await starting;
+  log.info({ port, workerId }, 'listening');
 }
 
 main().catch((error: Error) => {

@@ -19,6 +19,7 @@ export class Recorder {
   readonly #db: Database;
   readonly #turn: RunningTurn;
   readonly #onFlushed: () => void;
+  readonly #onFailed: (error: unknown) => void;
   #segmentId: string;
   #entries: Entry[] = [];
   #newCalls = new Map<string, NewToolCall>();
@@ -36,8 +37,16 @@ export class Recorder {
   /**
    * @param steps model requests of the run before this execution
    * @param onFlushed told after each flush that made the transcript grow
+   * @param onFailed told when Postgres refused what was to be written
    */
-  constructor(db: Database, turn: RunningTurn, steps: number, onFlushed: () => void) {
+  constructor(
+    db: Database,
+    turn: RunningTurn,
+    steps: number,
+    onFlushed: () => void,
+    onFailed: (error: unknown) => void,
+  ) {
+    this.#onFailed = onFailed;
     this.#db = db;
     this.#turn = turn;
     this.#onFlushed = onFlushed;
@@ -136,6 +145,12 @@ export class Recorder {
     this.#recordedN = recordedN;
   }
 
+  /** Gives up what Postgres refuses to take, so that the execution can be settled without it. */
+  discard(): void {
+    this.#sent = null;
+    this.#clear();
+  }
+
   /** Resolves when there is room for more: at once, but where Postgres has been away for long. */
   async room(): Promise<void> {
     if (this.#chars > WAITING_CHARS) await this.flush();
@@ -155,7 +170,7 @@ export class Recorder {
     this.#chars += chars;
     this.#timer ??= setTimeout(() => {
       this.#timer = null;
-      void this.flush();
+      this.flush().catch(this.#onFailed);
     }, FLUSH_MS);
   }
 

@@ -3,9 +3,9 @@ import type { Owner } from '@turnkeep/shared/chat/record';
 
 /**
  * Why a turn stops early. `cancelled`: a Stop. `time_limit`: maxDurationMs. `interrupted`: this process shuts down, or
- * admission lost its lock. `lost`: the execution is no longer ours, so nothing is written any more.
+ * admission lost its lock. `failed`: the record could not be kept. `lost`: the execution is no longer ours, so nothing is written any more.
  */
-export type StopReason = 'cancelled' | 'time_limit' | 'interrupted' | 'lost';
+export type StopReason = 'cancelled' | 'time_limit' | 'interrupted' | 'failed' | 'lost';
 
 /** An execution that this worker runs: its cancel handle, and until when it is ours. */
 export class RunningTurn {

@@ -76,7 +76,13 @@ export class Turn {
     this.#turn = turn;
     this.#place = turn.claimed.place;
     this.#relay = new EventRelay(deps.events, sessionId, executionId);
-    this.#recorder = new Recorder(deps.db, turn, 0, () => this.#changed());
+    this.#recorder = new Recorder(
+      deps.db,
+      turn,
+      0,
+      () => this.#changed(),
+      (error) => this.#failed(error),
+    );
     this.#output = new Output(this.#recorder, this.#relay);
   }
 
@@ -252,8 +258,19 @@ export class Turn {
 
   async #settle(end: End): Promise<Settled | null> {
     this.#output.close();
-    const settled = await this.#commit(end, false);
+    const settled = await this.#commit(end, false).catch((error: unknown) => {
+      this.#failed(error);
+      this.#recorder.discard();
+      return this.#commit({ status: 'error', error: INTERNAL }, false);
+    });
     return settled === null || 'ready' in settled ? settled : null;
+  }
+
+  /** Postgres refused what was to be recorded. The turn ends; what it had recorded before is kept. */
+  #failed(error: unknown): void {
+    const { sessionId, executionId } = this.#turn.owner;
+    this.#deps.log.error({ sessionId, executionId, error }, 'the record of a turn could not be kept');
+    this.#turn.stop('failed');
   }
 
   /** The settling transaction, again and again while Postgres is away and the lease lasts. */
@@ -296,6 +313,8 @@ export class Turn {
         return { status: 'cancelled', error: null };
       case 'interrupted':
         return { status: 'interrupted', error: INTERRUPTED };
+      case 'failed':
+        return { status: 'error', error: INTERNAL };
       case 'time_limit':
         return { status: 'error', error: timeLimit(this.#turn.claimed.config.limits.maxDurationMs) };
       case null: {
@@ -341,6 +360,10 @@ export class Turn {
   }
 }
 
+const INTERNAL: ExecutionError = {
+  code: 'internal',
+  message: 'Something went wrong on our side. Send the message again.',
+};
 const NO_USAGE: Usage = { inputTokens: 0, outputTokens: 0 };
 
 function timeLimit(ms: number): ExecutionError {

@@ -57,7 +57,7 @@ export function adminRoutes({ db, config }: Deps, guard: Guard): Router<State> {
     await guard.admin(ctx);
     const { code, expiresAt } = found(await createSignInLink(db, found(pathId(ctx.params.id))));
     // In the fragment, which a browser keeps to itself: the code reaches no log on the way.
-    ctx.body = { url: `${publicUrlOf(ctx, config.publicUrl)}/#code=${code}`, expiresAt };
+    ctx.body = { url: `${publicUrlOf(ctx, config.publicUrl)}/#${code}`, expiresAt };
     ctx.status = 201;
   });
 

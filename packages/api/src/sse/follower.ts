@@ -12,7 +12,9 @@ import type { StreamHub } from './stream-hub.js';
 const QUEUE_CHARS = 1024 * 1024;
 const PAGE = 200;
 /** How long a follower waits for the record to close a gap before it looks again, in ms. */
-const GAP_MS = 200;
+const GAP_MS = 100;
+/** What was said before now is in the record after this at the latest (contract, section 5), in ms. */
+const RECORDED_MS = 500;
 
 export interface FollowerDeps {
   db: Database;
@@ -151,28 +153,45 @@ export class Follower {
 
   /** Events before `entry` are in no stream: the record has them, or will with its next flush. */
   async #closeGap(entry: EventEntry): Promise<void> {
-    await this.#fromRecord();
-    if (this.#done) return;
+    await this.#fromRecord(({ recordedN }) => entry.first > 0 && entry.first <= recordedN + 1);
     this.#catchUp = true;
-    if (entry.first > this.#last + 1 || entry.first === 0) await this.#pause(GAP_MS);
   }
 
   async #checkRecord(): Promise<void> {
     this.#check = false;
-    const [mark] = await this.#ask(() => readMarks(this.#deps.db, [this.#followed.executionId]), [null]);
+    const [mark] = await readMarks(this.#deps.db, [this.#followed.executionId]).catch(() => [null]);
     if (mark === null) return;
     if (mark === undefined) this.#done = true;
-    else if (mark.finalN !== null || mark.recordedN > this.#last) await this.#fromRecord();
+    else if (mark.finalN !== null || mark.recordedN > this.#last) {
+      const settled = performance.now() + RECORDED_MS;
+      await this.#fromRecord((recorded) => performance.now() >= settled || this.#streamJoins(recorded));
+    }
   }
 
-  /** Delivers from the record what the stream does not have. Where Postgres is away, the next look tries again. */
-  async #fromRecord(): Promise<void> {
-    const recorded = await this.#ask(() => readRecorded(this.#deps.db, this.#followed.executionId), undefined);
-    if (recorded === undefined) return this.#pause(GAP_MS);
-    if (recorded === null) {
-      this.#done = true;
-      return;
+  /** Whether the stream goes on where the record ends. */
+  async #streamJoins({ recordedN }: RecordedExecution): Promise<boolean> {
+    const { sessionId, executionId } = this.#followed;
+    const [next] = await this.#deps.events.read(sessionId, executionId, recordedN, 1).catch(() => []);
+    return next !== undefined && next.first > 0 && next.first <= recordedN + 1;
+  }
+
+  /**
+   * Delivers from the record what the stream does not have. While the execution runs, the record is waited for until it
+   * `reaches` what comes next, so that nothing is missing after it.
+   */
+  async #fromRecord(reaches: (recorded: RecordedExecution) => boolean | Promise<boolean>): Promise<void> {
+    while (!this.#connection.closed) {
+      const recorded = await readRecorded(this.#deps.db, this.#followed.executionId).catch(() => undefined);
+      if (recorded === null) {
+        this.#done = true;
+        return;
+      }
+      if (recorded && (recorded.finalN !== null || (await reaches(recorded)))) return this.#deliverRecorded(recorded);
+      await new Promise((resolve) => setTimeout(resolve, GAP_MS));
     }
+  }
+
+  #deliverRecorded(recorded: RecordedExecution): void {
     const events = this.#begun ? eventsBefore(recorded, this.#last) : [];
     // Where the commits are not all that is missing, a snapshot has the rest.
     const isPart = recorded.recordedN - this.#last > events.length || !this.#begun;
@@ -213,13 +232,5 @@ export class Follower {
   #clearQueue(): void {
     this.#queue = [];
     this.#queued = 0;
-  }
-
-  async #ask<T, F>(question: () => Promise<T>, otherwise: F): Promise<T | F> {
-    return question().catch(() => otherwise);
-  }
-
-  async #pause(ms: number): Promise<void> {
-    await new Promise((resolve) => setTimeout(resolve, ms));
   }
 }

@@ -38,7 +38,10 @@ export async function acceptMessage(db: Database, acceptance: Acceptance): Promi
   return db.session(session.sessionId, async (tx, locked) => {
     if (idempotency) {
       const first = await claimKey<Accepted>(tx, session.userId, idempotency);
-      if (first) return { ...first, repeated: true };
+      if (first) {
+        const { queueId, sessionId, messageId } = first;
+        return { queueId, sessionId, messageId, repeated: true };
+      }
     }
     if (locked) assertOwn(locked, session);
     else await makeSession(tx, acceptance);
@@ -62,9 +65,10 @@ async function makeSession(tx: Query, { session, text, attachments }: Acceptance
     [session.sessionId, session.projectId, session.agentId, session.userId, takeCodePoints(title ?? '', TITLE_CHARS)],
   );
   if (made.length > 0) return;
-  const [row] = await tx.query<SessionRow>('select * from sessions where id = $1 and deleted_at is null for update', [
-    session.sessionId,
-  ]);
+  const [row] = await tx.query<SessionRow>(
+    'select * from sessions where id = $1 and deleted_at is null for no key update',
+    [session.sessionId],
+  );
   if (!row) throw new ProblemError('not_found', 'There is no such session.');
   assertOwn(row, session);
 }

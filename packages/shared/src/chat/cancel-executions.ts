@@ -17,7 +17,7 @@ export async function cancelExecutionsOf(tx: Query, scope: CancelScope): Promise
       : ['project_id = $1 and user_id = $2', [scope.projectId, scope.userId]];
   // The sessions first, in one order, then what runs in them: every change of a session holds its row.
   await tx.query(
-    `select id from sessions where ${clause} and deleted_at is null and status = 'running' order by id for update`,
+    `select id from sessions where ${clause} and deleted_at is null and status = 'running' order by id for no key update`,
     values,
   );
   const marked = await tx.query<MarkedExecution>(

@@ -78,6 +78,10 @@ export class Database implements Query {
   }
 
   async query<Row>(sql: string, values: readonly unknown[] = []): Promise<Row[]> {
+    return this.#retried(() => this.#queryOnce(sql, values));
+  }
+
+  async #queryOnce<Row>(sql: string, values: readonly unknown[]): Promise<Row[]> {
     const client = await this.#connect();
     let broken = false;
     try {
@@ -91,34 +95,37 @@ export class Database implements Query {
   }
 
   /**
-   * Runs `work` in one transaction (read committed) and commits. Whatever `work` throws rolls back. A deadlock or
-   * a serialisation failure, which Postgres has rolled back whole, is run again, twice at most.
+   * Runs `work` in one transaction (read committed) and commits. Whatever `work` throws rolls back.
    */
   async transaction<T>(work: (tx: Query) => Promise<T>): Promise<T> {
-    return this.#retried(work, BEGIN);
+    return this.#retried(() => this.#once(work, BEGIN));
   }
 
   /**
    * A transaction that begins by locking a session's row: the session lock, under which every change of a session
-   * happens. Begin and lock are one round trip. `session` is null where there is no such session or it was deleted.
+   * happens. Begin and lock are one round trip. `no key`: what a worker writes meanwhile references the session, and must
+   * not wait for it while it holds the execution that the lock's holder wants. `session` is null where there is no such session or it was deleted.
    * What `work` reads sees everything that earlier holders of the lock committed.
    */
   async session<T>(sessionId: string, work: (tx: Query, session: SessionRow | null) => Promise<T>): Promise<T> {
     if (!UUID.test(sessionId)) throw new TypeError('sessionId is not a UUID');
     const lock = `${BEGIN}; select id, project_id, agent_id, user_id, status, execution_count, next_position
-      from sessions where id = '${sessionId}' and deleted_at is null for update`;
-    return this.#retried((client) => work(client, client.locked), lock);
+      from sessions where id = '${sessionId}' and deleted_at is null for no key update`;
+    return this.#retried(() => this.#once((client) => work(client, client.locked), lock));
   }
 
   /** One consistent view over several reads; writes nothing. */
   async snapshot<T>(work: (tx: Query) => Promise<T>): Promise<T> {
-    return this.#retried(work, BEGIN.replace('begin', 'begin isolation level repeatable read read only'));
+    return this.#retried(() =>
+      this.#once(work, BEGIN.replace('begin', 'begin isolation level repeatable read read only')),
+    );
   }
 
-  async #retried<T>(work: (tx: Transaction) => Promise<T>, begin: string): Promise<T> {
+  /** What Postgres has rolled back whole (a deadlock, a serialisation failure) is run again, twice at most. */
+  async #retried<T>(run: () => Promise<T>): Promise<T> {
     for (let attempt = 1; ; attempt += 1) {
       try {
-        return await this.#once(work, begin);
+        return await run();
       } catch (error) {
         if (attempt >= 3 || !isRolledBackByPostgres(error)) throw error;
       }
