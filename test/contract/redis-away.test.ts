@@ -14,9 +14,11 @@ describe('Redis goes away (sections 8 and 9)', function () {
     cluster = await startCluster({ redisUrl: redis.url });
   });
   after(async () => {
-    await redis.restart('keep');
-    await cluster.stop();
-    await redis.stop();
+    try {
+      await cluster.stop();
+    } finally {
+      await redis.stop();
+    }
   });
 
   it('messages are accepted meanwhile, and start when it is back, empty', async () => {
@@ -83,5 +85,23 @@ describe('Redis goes away (sections 8 and 9)', function () {
       redis.resume();
     }
     await chat.settled(sessionId, 2);
+  });
+
+  it('SIGTERM ends every process, with code 0, while it is away, frozen, or only just back', async () => {
+    const everybody = () => [...cluster.mains, ...cluster.workers].filter((one) => one.alive);
+    const states: Record<string, () => Promise<void> | void> = {
+      away: () => redis.kill(),
+      frozen: () => redis.pause(),
+      'just back': () => redis.restart('keep'),
+    };
+    for (const [state, enter] of Object.entries(states)) {
+      await enter();
+      const stopped = await Promise.allSettled(everybody().map((one) => one.stop(10_000)));
+      redis.resume();
+      await redis.restart('keep');
+      const failed = stopped.flatMap((one) => (one.status === 'rejected' ? [String(one.reason)] : []));
+      expect(failed, state).to.deep.equal([]);
+      await Promise.all([cluster.startMain(), cluster.startMain(), cluster.startWorker()]);
+    }
   });
 });
