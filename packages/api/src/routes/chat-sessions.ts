@@ -69,7 +69,7 @@ export function sessionRoutes(deps: ChatDeps, guard: Guard): Router<State> {
     try {
       const after = await knownCursor(deps, session.sessionId, executionId, ctx.get('last-event-id'));
       const stream = place.open(ctx, access, 'following');
-      await follow(deps, stream, session.sessionId, executionId, after, false);
+      await follow(deps, stream, { sessionId: session.sessionId, executionId, after, from: 'anywhere' });
       stream.connection.end();
     } catch (error) {
       place.giveUp();

@@ -27,8 +27,11 @@ export interface Followed {
   executionId: string;
   /** The cursor after which events are wanted. */
   after: Cursor;
-  /** True for the answer to a POST, which saw the turn from its start; false for `…/events`, which begins where it can. */
-  fromStart: boolean;
+  /**
+   * `now`: the execution starts at this moment, all of it comes live. `start`: it started some time ago, and every event
+   * that reports a commit is wanted. `anywhere`: what is no longer kept may come as a snapshot.
+   */
+  from: 'now' | 'start' | 'anywhere';
 }
 
 /**
@@ -54,10 +57,10 @@ export class Follower {
     this.#connection = connection;
     this.#followed = followed;
     this.#last = followed.after.n;
-    this.#begun = followed.fromStart || followed.after.n > 0;
+    this.#begun = followed.from !== 'anywhere' || followed.after.n > 0;
     // What starts now comes live; asking Redis first would be a round trip for nothing.
-    this.#catchUp = !followed.fromStart;
-    this.#check = !followed.fromStart;
+    this.#catchUp = followed.from !== 'now';
+    this.#check = followed.from !== 'now';
   }
 
   get executionId(): string {
@@ -186,6 +189,7 @@ export class Follower {
         this.#done = true;
         return;
       }
+      if (recorded && this.#begun) this.#events(eventsBefore(recorded, this.#last).filter(({ n }) => n === 1));
       if (recorded && (recorded.finalN !== null || (await reaches(recorded)))) return this.#deliverRecorded(recorded);
       await new Promise((resolve) => setTimeout(resolve, GAP_MS));
     }

@@ -2,9 +2,9 @@ import { readSteered } from '@turnkeep/shared/chat/events-from-record';
 import type { Accepted } from '@turnkeep/shared/contract/chat';
 import type { Database } from '@turnkeep/shared/db/database';
 import { type Cursor, formatCursor } from './cursor.js';
-import { Follower, type FollowerDeps } from './follower.js';
+import { type Followed, Follower, type FollowerDeps } from './follower.js';
 import type { OpenStream } from './streams.js';
-import type { Wait } from './waiting.js';
+import type { Wait, WaitedOutcome } from './waiting.js';
 
 const START: Cursor = { n: 0, sub: 0 };
 
@@ -26,20 +26,18 @@ export async function streamMessage(
   if (result === null || connection.closed) return;
   if (result.outcome === 'removed') connection.send({ type: 'message-removed', queueId });
   else if (result.outcome === 'steered') await sendSteered(deps.db, stream, queueId);
-  else if (result.executionId) await follow(deps, stream, sessionId, result.executionId, START, true);
+  else if (result.executionId)
+    await follow(deps, stream, { sessionId, executionId: result.executionId, after: START, from: fromOf(result) });
   connection.end();
 }
 
+function fromOf({ isNow }: WaitedOutcome): Followed['from'] {
+  return isNow ? 'now' : 'start';
+}
+
 /** Follows one execution on an open stream until it is done. */
-export async function follow(
-  deps: FollowerDeps,
-  stream: OpenStream,
-  sessionId: string,
-  executionId: string,
-  after: Cursor,
-  fromStart: boolean,
-): Promise<void> {
-  const follower = new Follower(deps, stream.connection, { sessionId, executionId, after, fromStart });
+export async function follow(deps: FollowerDeps, stream: OpenStream, followed: Followed): Promise<void> {
+  const follower = new Follower(deps, stream.connection, followed);
   stream.phase = 'following';
   stream.follower = follower;
   await follower.run();

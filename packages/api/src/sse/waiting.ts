@@ -6,7 +6,10 @@ import type { Outcome, SignalListener } from '@turnkeep/shared/redis/signals';
 /** How long a stream waits for Redis to confirm that it hears a session; without that it relies on looking, in ms. */
 const SUBSCRIBE_MS = 300;
 
-export type WaitedOutcome = Pick<Outcome, 'outcome' | 'executionId'>;
+export interface WaitedOutcome extends Pick<Outcome, 'outcome' | 'executionId'> {
+  /** True where a signal told, just when it happened; false where a look at Postgres did, some time after. */
+  isNow: boolean;
+}
 
 /** A wait for what becomes of a queue item, or of an accepted resume. */
 export interface Wait {
@@ -43,7 +46,7 @@ export class Waiting {
       resolveOutcome = resolve;
     });
     const subscription = this.#listener.listen(channels.session(sessionId), (signal) => {
-      if (signal.kind === 'outcome' && signal.of === id) settle(signal);
+      if (signal.kind === 'outcome' && signal.of === id) settle({ ...signal, isNow: true });
     });
     const settle = (result: WaitedOutcome | null) => {
       resolveOutcome(result);
@@ -60,7 +63,7 @@ export class Waiting {
   async look(ids: string[] = [...this.#waits.keys()]): Promise<void> {
     if (ids.length === 0) return;
     for (const { of, outcome, executionId } of await readOutcomes(this.#db, ids))
-      for (const settle of [...(this.#waits.get(of) ?? [])]) settle({ outcome, executionId });
+      for (const settle of [...(this.#waits.get(of) ?? [])]) settle({ outcome, executionId, isNow: false });
   }
 }
 

@@ -5,6 +5,9 @@ import type { Redis } from 'ioredis';
 export const TURN_QUEUE = 'turns';
 export const TURN_QUEUE_PREFIX = '{tk}';
 
+/** How long closing may wait for a Redis that does not answer, in ms. */
+const CLOSE_MS = 2_000;
+
 /** A job's data: enough for a person at Bull Board to know what it is, nothing of a message's text. */
 export interface TurnJob {
   sessionId: string;
@@ -43,7 +46,14 @@ export class TurnQueue {
       .catch(() => {});
   }
 
+  /** Closes the queue; with Redis away there is nobody to say goodbye to. The caller closes the connection. */
   async stop(): Promise<void> {
-    await this.queue.close().catch(() => {});
+    if (this.#redis.status !== 'ready') return;
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, CLOSE_MS);
+    });
+    await Promise.race([this.queue.close().catch(() => {}), late]);
+    clearTimeout(timer);
   }
 }
