@@ -20,7 +20,7 @@ try {
   await step('dependencies', installDependencies);
   await step('build', () => build());
   services = await startThrowAway({ kind: 'bench', durable: true });
-  const args = ['--import', 'tsx', '--conditions=source', 'bench/main.ts', ...process.argv.slice(2)];
+  const args = ['--import', 'tsx', '--conditions=turnkeep-source', 'bench/main.ts', ...process.argv.slice(2)];
   child = spawn(process.execPath, args, { cwd: root, env: { ...process.env, ...services.env }, stdio: 'inherit' });
   const [code] = await once(child, 'exit');
   process.exitCode = code ?? 1;

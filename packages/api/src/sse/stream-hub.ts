@@ -33,6 +33,7 @@ export class StreamHub {
   #parked: (() => void) | null = null;
   #waking = false;
   #stopped = false;
+  #endWait: (() => void) | null = null;
   #running: Promise<void> | null = null;
 
   /**
@@ -52,6 +53,7 @@ export class StreamHub {
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#parked?.();
+    this.#endWait?.();
     this.#reader.disconnect();
     await this.#running;
   }
@@ -109,8 +111,16 @@ export class StreamHub {
         this.#parked = null;
         continue;
       }
-      await this.#read().catch(() => new Promise((resolve) => setTimeout(resolve, RETRY_MS)));
+      // A read that waits for a Redis that is away never ends, also where its connection is closed: stop() ends the wait.
+      await new Promise<void>((resolve) => {
+        this.#endWait = resolve;
+        void this.#readOrPause().then(resolve);
+      });
     }
+  }
+
+  async #readOrPause(): Promise<void> {
+    await this.#read().catch(() => new Promise((resolve) => setTimeout(resolve, RETRY_MS)));
   }
 
   async #read(): Promise<void> {
