@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { expect } from 'chai';
 import type { Chat } from '../support/chat.js';
-import { type CommitWatch, watchCommit } from '../support/commits.js';
+import { type CommitWatch, watchCommits } from '../support/commits.js';
 import { eventually } from '../support/deadline.js';
 import { unique } from '../support/environment.js';
 import { never, say } from '../support/model-script.js';
@@ -25,6 +25,7 @@ describe('a process that dies between a commit and its announcement (sections 4 
   let proxy: RedisProxy;
   let victim: ProductProcess;
   let watch: CommitWatch | undefined;
+  let committed: Promise<unknown>;
 
   beforeEach(async () => {
     chat = await cluster.newChat();
@@ -38,9 +39,15 @@ describe('a process that dies between a commit and its announcement (sections 4 
   });
   const behindProxy = () => ({ REDIS_URL: proxy.url(cluster.redis.url) });
 
+  async function watchFor(event: 'insert' | 'update' | 'delete', table: string, condition?: string): Promise<void> {
+    watch = await watchCommits(cluster.db, event, table, condition);
+    committed = watch.next();
+    committed.catch(() => {});
+  }
+
   /** Waits for the commit, then kills the victim with all that it was about to say. */
   async function killAtCommit(): Promise<number> {
-    await watch?.committed;
+    await committed;
     proxy.cut();
     const at = performance.now();
     await victim.kill();
@@ -50,7 +57,7 @@ describe('a process that dies between a commit and its announcement (sections 4 
   it('the claim: the stream still gets `execution-started`, then the interruption; nothing is replayed', async () => {
     victim = await cluster.startWorker(behindProxy());
     const marker = unique('claimed');
-    watch = await watchCommit(cluster.db, 'insert', 'executions');
+    await watchFor('insert', 'executions');
     const stream = await chat.send(marker);
     await stream.until('message-queued');
     await killAtCommit();
@@ -66,7 +73,7 @@ describe('a process that dies between a commit and its announcement (sections 4 
     victim = await cluster.startWorker(behindProxy());
     const marker = unique('settled');
     const held = cluster.model.hold(marker, 'all', ' of it');
-    watch = await watchCommit(cluster.db, 'update', 'executions', `new.status = 'success'`);
+    await watchFor('update', 'executions', `new.status = 'success'`);
     const stream = await chat.send(marker);
     await held.reached();
     held.open();
@@ -85,7 +92,7 @@ describe('a process that dies between a commit and its announcement (sections 4 
     const stream = await chat.send(marker);
     await cluster.model.request(marker);
     victim = await cluster.startWorker(behindProxy());
-    watch = await watchCommit(cluster.db, 'update', 'executions', `new.status = 'interrupted'`);
+    await watchFor('update', 'executions', `new.status = 'interrupted'`);
     await doomed.kill();
     await killAtCommit();
     expect((await stream.until('done', BOUND_MS)).data.status).to.equal('interrupted');
@@ -96,7 +103,7 @@ describe('a process that dies between a commit and its announcement (sections 4 
     const at = cluster.mains.indexOf(victim);
     const waiting = await chat.send('waits for nobody');
     const { queueId } = (await waiting.until('message-queued')).data;
-    watch = await watchCommit(cluster.db, 'delete', 'queue_items');
+    await watchFor('delete', 'queue_items');
     const deleting = chat.http(at).delete(`/projects/${chat.projectId}/agents/v2/${chat.agentId}`);
     deleting.catch(() => {});
     await killAtCommit();
@@ -112,7 +119,7 @@ describe('a process that dies between a commit and its announcement (sections 4 
     cluster.model.on(marker, say('here'));
     const sessionId = randomUUID();
     await cluster.startWorker();
-    watch = await watchCommit(cluster.db, 'insert', 'queue_items');
+    await watchFor('insert', 'queue_items');
     const sending = chat.send(marker, { sessionId, main: at });
     sending.catch(() => {});
     const died = await killAtCommit();

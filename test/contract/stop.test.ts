@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { expect } from 'chai';
 import type { Chat } from '../support/chat.js';
+import { type CommitWatch, watchCommits } from '../support/commits.js';
 import { unique } from '../support/environment.js';
-import { gate } from '../support/gate.js';
 import { callTool, never, reply, say, think } from '../support/model-script.js';
 import { expectProblem } from '../support/problem.js';
 import type { SseStream } from '../support/sse-stream.js';
@@ -201,25 +201,64 @@ describe('Stop (sections 5 and 9)', () => {
     }
   });
 
-  it('at random instants of turns: cancelled or ended before, and the next turn untouched', async function () {
-    const rounds = process.env.TURNKEEP_LONG ? 500 : 40;
-    this.timeout(120_000 + rounds * 1_000);
-    for (let round = 0; round < rounds; round++) {
-      const [marker, next] = [unique('random'), unique('after')];
-      const middle = gate();
-      cluster.model.on(marker, reply(say('a', 'b'), callTool('quick', {})), say('c', middle, 'd'));
-      const stream = await chat.send(marker, { main: round % 2 });
-      const { sessionId, executionId } = await started(stream);
-      // The instant: after so many further events, which a turn reaches in order.
-      for (let events = round % 12; events > 0; events--) await stream.next();
-      const asked = chat.stop(sessionId, executionId, (round + 1) % 2);
+  describe('at random instants of turns, from admission to settling', () => {
+    const rounds = process.env.TURNKEEP_LONG ? 500 : 60;
+    const seed = Number(process.env.TURNKEEP_SEED ?? Date.now() % 1_000_000);
+    let claims: CommitWatch;
+    before(async () => {
+      claims = await watchCommits(cluster.db, 'insert', 'executions');
+    });
+    after(() => claims.stop());
+
+    /** A turn of two steps and a tool call, then a second turn of the same session; Stop of the first comes `when`. */
+    async function round(main: number, when: (stream: SseStream) => Promise<unknown>): Promise<string> {
+      const [marker, next, sessionId] = [unique('random'), unique('after'), randomUUID()];
+      cluster.model.on(marker, reply(say('a', 'b'), callTool('quick', {})), say('c', 'd'));
+      const claimed = claims.next();
+      const stream = await chat.send(marker, { main, sessionId });
+      const instant = when(stream);
+      const executionId = String((await claimed).id);
+      await instant;
+      const asked = chat.stop(sessionId, executionId, 1 - main);
       const waiting = chat.turn(next, { sessionId });
-      middle.open();
       const { cancelRequested } = await asked;
       const status = (await stream.all()).at(-1)?.data.status;
-      if (!cancelRequested) expect(status).to.equal('success');
-      else expect(status).to.be.oneOf(['cancelled', 'success']);
+      // Requested while it ran, it is cancelled; not requested, it had ended before.
+      expect(status).to.equal(cancelRequested ? 'cancelled' : 'success');
       expect((await waiting).status, 'the next turn').to.equal('success');
+      return String(status);
     }
+
+    it(`${rounds} of them (TURNKEEP_SEED=${seed}): cancelled or ended before, and no later turn is touched`, async function () {
+      this.timeout(120_000 + rounds * 1_000);
+      const random = randomNumbers(seed);
+      const outcomes: string[] = [];
+      for (let at = 0; at < rounds; at++) {
+        const events = Math.floor(random() * 12);
+        const delayMs = random() * 80;
+        const instants = [
+          // The very commit of the claim: before its cancel handle may be registered.
+          async () => {},
+          async (stream: SseStream) => {
+            await stream.until('execution-started');
+            for (let passed = 0; passed < events; passed++) await stream.next();
+          },
+          () => new Promise((resolve) => setTimeout(resolve, delayMs)),
+        ];
+        outcomes.push(await round(at % 2, instants[at % 3] ?? (async () => {})));
+      }
+      expect(outcomes).to.include('cancelled').and.to.include('success');
+    });
   });
 });
+
+/** Numbers from 0 to 1 that a seed determines (mulberry32). */
+function randomNumbers(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
+  };
+}
