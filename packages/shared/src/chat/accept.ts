@@ -1,15 +1,12 @@
 import type { Accepted } from '../contract/chat.js';
 import { newId } from '../contract/ids.js';
 import { ProblemError } from '../contract/problems.js';
-import { takeCodePoints } from '../contract/text.js';
 import type { Database, Query, SessionRow } from '../db/database.js';
 import { attach, type IncomingAttachment } from './attachments.js';
 import { claimKey, type IdempotencyKey, keepAnswer } from './idempotency.js';
 import type { SessionRef } from './refs.js';
 import { refreshSession } from './session-status.js';
-
-/** How much of the first message becomes a session's title, in code points. */
-const TITLE_CHARS = 100;
+import { retitle, titleOf } from './title.js';
 
 export interface Acceptance {
   /** Where the message goes. A `sessionId` that nobody has used yet becomes a new session. */
@@ -46,6 +43,8 @@ export async function acceptMessage(db: Database, acceptance: Acceptance): Promi
     if (locked) assertOwn(locked, session);
     else await makeSession(tx, acceptance);
     const accepted = await enqueue(tx, acceptance);
+    // What was first may have been removed before anything started.
+    if (locked?.execution_count === 0) await retitle(tx, session.sessionId);
     if (idempotency) await keepAnswer(tx, session.userId, idempotency, accepted);
     return { ...accepted, repeated: false };
   });
@@ -58,11 +57,10 @@ function assertOwn(row: SessionRow, ref: SessionRef): void {
 
 /** Two first sends at once: the second waits at the primary key, and then finds the first one's session. */
 async function makeSession(tx: Query, { session, text, attachments }: Acceptance): Promise<void> {
-  const [title] = [text.trim(), attachments[0]?.title ?? ''].filter((candidate) => candidate !== '');
   const made = await tx.query(
     `insert into sessions (id, project_id, agent_id, user_id, title) values ($1, $2, $3, $4, $5)
      on conflict (id) do nothing returning id`,
-    [session.sessionId, session.projectId, session.agentId, session.userId, takeCodePoints(title ?? '', TITLE_CHARS)],
+    [session.sessionId, session.projectId, session.agentId, session.userId, titleOf(text, attachments[0]?.title ?? '')],
   );
   if (made.length > 0) return;
   const [row] = await tx.query<SessionRow>(
