@@ -6,8 +6,9 @@ import { eventually } from '../support/deadline.js';
 import { unique } from '../support/environment.js';
 import { never, say } from '../support/model-script.js';
 import type { ProductProcess } from '../support/processes.js';
-import { RedisProxy } from '../support/redis-proxy.js';
+
 import { useCluster } from '../support/suite.js';
+import { TcpProxy } from '../support/tcp-proxy.js';
 
 /** Long against the time from a commit to its notice (a few ms), short against every lease. */
 const HELD_BACK_MS = 250;
@@ -22,14 +23,14 @@ describe('a process that dies between a commit and its announcement (sections 4 
   this.timeout(60_000);
   const cluster = useCluster({ mains: 2, workers: 0, env: { LEASE_MS: '4000' } });
   let chat: Chat;
-  let proxy: RedisProxy;
+  let proxy: TcpProxy;
   let victim: ProductProcess;
   let watch: CommitWatch | undefined;
   let committed: Promise<unknown>;
 
   beforeEach(async () => {
     chat = await cluster.newChat();
-    proxy = await new RedisProxy(HELD_BACK_MS).start();
+    proxy = await new TcpProxy(cluster.redis.url, HELD_BACK_MS).start();
   });
   afterEach(async () => {
     await watch?.stop();
@@ -37,7 +38,7 @@ describe('a process that dies between a commit and its announcement (sections 4 
     for (const worker of cluster.workers.splice(0)) if (worker.alive) await worker.stop();
     await proxy.stop();
   });
-  const behindProxy = () => ({ REDIS_URL: proxy.url(cluster.redis.url) });
+  const behindProxy = () => ({ REDIS_URL: proxy.url });
 
   async function watchFor(event: 'insert' | 'update' | 'delete', table: string, condition?: string): Promise<void> {
     watch = await watchCommits(cluster.db, event, table, condition);

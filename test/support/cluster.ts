@@ -50,6 +50,7 @@ export class Cluster {
   readonly #encryptionKey = randomBytes(32).toString('base64');
   #database: TestDatabase | undefined;
   #redis: TestRedis | undefined;
+  readonly #deferred: (() => Promise<unknown>)[] = [];
 
   constructor(options: ClusterOptions = {}) {
     this.#options = options;
@@ -65,12 +66,18 @@ export class Cluster {
     return this;
   }
 
+  /** Has `stop` do this once the processes have ended, and before their database goes. */
+  defer(cleanUp: () => Promise<unknown>): void {
+    this.#deferred.push(cleanUp);
+  }
+
   /** Stops every process that still runs, each with exit code 0, then what they stood on. */
   async stop(): Promise<void> {
     const left = [...this.mains, ...this.workers].filter((one) => one.alive);
     const outcomes = await Promise.allSettled(left.map((one) => one.stop()));
     await Promise.all([this.model.stop(), this.tools.stop()]);
     await Promise.all(left.map((one) => (one.alive ? one.kill() : undefined)));
+    for (const cleanUp of this.#deferred) await cleanUp();
     await this.#redis?.close();
     await this.#database?.drop();
     const failed = outcomes.find((outcome) => outcome.status === 'rejected');

@@ -1,19 +1,20 @@
-import type { AddressInfo } from 'node:net';
-import { connect, createServer, type Server, type Socket } from 'node:net';
-import { required } from './environment.js';
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 
 /**
- * A way to the shared Redis that holds back what a process says for `delayMs`, and can be cut: what was held back is
- * then never said. So a test can kill a process after a commit in Postgres and before its announcement in Redis.
+ * A way to Postgres or Redis that holds back what a process says for `delayMs`, and can be cut: what was held back is
+ * then never said. So a test can take a database away from one process, or kill it between a commit in Postgres and
+ * its announcement in Redis.
  */
-export class RedisProxy {
-  readonly #target = new URL(required('TEST_REDIS_URL'));
-  readonly #sockets = new Set<Socket>();
+export class TcpProxy {
+  readonly #target: URL;
   readonly #delayMs: number;
+  readonly #sockets = new Set<Socket>();
   #server: Server | undefined;
   #cut = false;
 
-  constructor(delayMs: number) {
+  /** @param target the address, as `TEST_REDIS_URL` or a database's URL has it */
+  constructor(target: string, delayMs = 0) {
+    this.#target = new URL(target);
     this.#delayMs = delayMs;
   }
 
@@ -24,18 +25,24 @@ export class RedisProxy {
     return this;
   }
 
-  /** The address of the same Redis database by this way. */
-  url(direct: string): string {
-    const url = new URL(direct);
+  /** The address of the target by this way. */
+  get url(): string {
     const address = this.#server?.address() as AddressInfo;
+    const url = new URL(this.#target);
+    url.hostname = '127.0.0.1';
     url.port = String(address.port);
     return url.href;
   }
 
-  /** From now on nothing comes through, not even what was said before and held back. */
+  /** From now on nothing comes through, not even what was said before and held back; connections break. */
   cut(): void {
     this.#cut = true;
     for (const socket of this.#sockets) socket.destroy();
+  }
+
+  /** New connections come through again. */
+  restore(): void {
+    this.#cut = false;
   }
 
   async stop(): Promise<void> {
@@ -46,7 +53,7 @@ export class RedisProxy {
 
   #relay(inner: Socket): void {
     if (this.#cut) return void inner.destroy();
-    const outer = connect(Number(this.#target.port || 6379), this.#target.hostname);
+    const outer = connect(Number(this.#target.port), this.#target.hostname);
     for (const socket of [inner, outer]) {
       this.#sockets.add(socket);
       socket.setNoDelay(true);
@@ -58,11 +65,14 @@ export class RedisProxy {
         outer.destroy();
       });
     }
-    inner.on('data', (bytes) => void setTimeout(() => this.#pass(outer, bytes), this.#delayMs));
+    inner.on('data', (bytes) => {
+      if (this.#delayMs === 0) this.#pass(outer, bytes);
+      else setTimeout(() => this.#pass(outer, bytes), this.#delayMs);
+    });
     outer.on('data', (bytes) => this.#pass(inner, bytes));
   }
 
   #pass(to: Socket, bytes: Buffer): void {
-    if (!this.#cut && !to.destroyed) to.write(bytes);
+    if (!to.destroyed) to.write(bytes);
   }
 }
