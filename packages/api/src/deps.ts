@@ -1,3 +1,4 @@
+import type { AttachmentStore } from '@turnkeep/shared/attachments/store';
 import type { Config } from '@turnkeep/shared/config';
 import type { Database } from '@turnkeep/shared/db/database';
 import type { Log } from '@turnkeep/shared/log';
@@ -34,4 +35,5 @@ export interface ChatDeps extends Deps {
   waiting: Waiting;
   streams: Streams;
   notifications: Notifications;
+  attachmentStore: AttachmentStore;
 }

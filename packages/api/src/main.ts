@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import { openStore } from '@turnkeep/shared/attachments/open-store';
 import { type Config, ConfigError, readConfig } from '@turnkeep/shared/config';
 import { Database, DatabaseAway } from '@turnkeep/shared/db/database';
 import { assertSchema } from '@turnkeep/shared/db/migrate';
@@ -35,7 +36,16 @@ async function main(): Promise<void> {
 /** Puts a main together, and takes it apart again at SIGTERM. */
 async function serve(config: Config, log: Log, db: Database, stopping: Stopping): Promise<void> {
   const live = await startLive(config, log, db);
-  const app = createApp({ ...live.deps, config, log, db, metrics: createMetrics(), isDraining: () => stopping.asked });
+  const attachmentStore = openStore(config.attachments);
+  const app = createApp({
+    ...live.deps,
+    config,
+    log,
+    db,
+    attachmentStore,
+    metrics: createMetrics(),
+    isDraining: () => stopping.asked,
+  });
   const server = await listen(app, config.host, config.port);
   log.info({ port: server.port, host: config.host }, 'listening');
 

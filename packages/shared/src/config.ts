@@ -1,7 +1,8 @@
 import { isIP } from 'node:net';
+import { readS3Settings, type S3Settings } from './attachments/s3-settings.js';
+import { ConfigError } from './config-error.js';
 
-/** A value of the environment that is missing or malformed; the message is one line that names it. */
-export class ConfigError extends Error {}
+export { ConfigError };
 
 /** The limits of contract section 1, each an environment variable. */
 export interface Limits {
@@ -32,7 +33,8 @@ export interface Config {
   shutdownGraceMs: number;
   allowPrivateNetwork: boolean;
   retentionDays: number | null;
-  attachmentsUrl: string | null;
+  /** Where attachments are; null: in Postgres. */
+  attachments: S3Settings | null;
   logLevel: string;
   limits: Limits;
 }
@@ -61,7 +63,7 @@ export function readConfig(env: Env): Config {
     shutdownGraceMs: integer(env, 'SHUTDOWN_GRACE_MS', 30_000, 0, 86_400_000),
     allowPrivateNetwork: flag(env, 'ALLOW_PRIVATE_NETWORK', false),
     retentionDays: env.RETENTION_DAYS ? integer(env, 'RETENTION_DAYS', 0, 1, 36_500) : null,
-    attachmentsUrl: env.ATTACHMENTS_URL ? url(env, 'ATTACHMENTS_URL', ['s3:']) : null,
+    attachments: readS3Settings(env),
     logLevel: oneOf(env, 'LOG_LEVEL', 'info', ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']),
     limits: readLimits(env),
   };

@@ -1,3 +1,5 @@
+import { removeLooseObjects } from '@turnkeep/shared/attachments/loose-objects';
+import type { AttachmentStore } from '@turnkeep/shared/attachments/store';
 import { removeOrphans } from '@turnkeep/shared/chat/attachments';
 import { finishDeletedAgent, unfinishedDeletions } from '@turnkeep/shared/chat/delete-agent';
 import { forgetKeys } from '@turnkeep/shared/chat/idempotency';
@@ -8,24 +10,32 @@ import type { Signals } from '@turnkeep/shared/redis/signals';
 const EVERY_MS = 30_000;
 const AT_ONCE = 500;
 
-/** What is past its time goes, a bounded number at a time: idempotency keys, attachments that no message named; and deletions are finished. */
+/**
+ * What is past its time goes, a bounded number at a time: idempotency keys, attachments that no message named, objects that
+ * no attachment names; and deletions are finished.
+ */
 export class Housekeeping {
   readonly #db: Database;
   readonly #signals: Signals;
+  readonly #store: AttachmentStore;
   readonly #log: Log;
   #timer: NodeJS.Timeout | null = null;
   #working: Promise<void> = Promise.resolve();
 
-  constructor(db: Database, signals: Signals, log: Log) {
+  constructor(db: Database, signals: Signals, store: AttachmentStore, log: Log) {
     this.#db = db;
     this.#signals = signals;
+    this.#store = store;
     this.#log = log;
   }
 
+  /** Works at once: a worker that is started often does this often enough, too. */
   start(): void {
-    this.#timer = setInterval(() => {
+    const work = () => {
       this.#working = this.#work().catch((error: unknown) => this.#log.warn({ error }, 'housekeeping failed'));
-    }, EVERY_MS);
+    };
+    this.#timer = setInterval(work, EVERY_MS);
+    work();
   }
 
   async stop(): Promise<void> {
@@ -40,5 +50,16 @@ export class Housekeeping {
       const { marked } = await finishDeletedAgent(this.#db, agentId);
       for (const { workerId, executionId } of marked) await this.#signals.cancel(workerId, executionId);
     }
+    await this.#removeObjects();
+  }
+
+  /** Last: a store that is away takes its time to say so. */
+  async #removeObjects(): Promise<void> {
+    const { due, gone } = await removeLooseObjects(this.#db, this.#store, AT_ONCE);
+    if (gone < due)
+      this.#log.warn(
+        { due, gone },
+        'some objects could not be removed from the store of attachments; tried again later',
+      );
   }
 }

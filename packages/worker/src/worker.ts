@@ -1,4 +1,5 @@
 import { hostname } from 'node:os';
+import { openStore } from '@turnkeep/shared/attachments/open-store';
 import type { Config } from '@turnkeep/shared/config';
 import { newId } from '@turnkeep/shared/contract/ids';
 import { Database } from '@turnkeep/shared/db/database';
@@ -88,7 +89,7 @@ export async function startWorker(
     jobRedis,
   );
   const reaper = new Reaper({ db, events, signals, turnQueue, leaseMs, log });
-  const housekeeping = new Housekeeping(db, signals, log);
+  const housekeeping = new Housekeeping(db, signals, openStore(config.attachments), log);
   const listener = new SignalListener(subscriber);
   listener.listen(channels.worker(workerId), (signal) => {
     if (signal.kind === 'cancel') leases.cancel(signal.executionId);

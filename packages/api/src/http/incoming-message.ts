@@ -1,6 +1,6 @@
-import type { IncomingAttachment } from '@turnkeep/shared/chat/attachments';
+import type { IncomingAttachment, NewAttachment } from '@turnkeep/shared/chat/attachments';
 import type { Limits } from '@turnkeep/shared/config';
-import type { ChatRequest } from '@turnkeep/shared/contract/chat';
+import type { ChatRequest, ResumeRequest } from '@turnkeep/shared/contract/chat';
 import { type FieldError, ProblemError } from '@turnkeep/shared/contract/problems';
 import { countCodePoints } from '@turnkeep/shared/contract/text';
 import { sniffType } from './sniff-type.js';
@@ -41,13 +41,19 @@ export function checkText(text: string, maxChars: number): void {
     refuse('/message', `must have at most ${maxChars} characters`);
 }
 
+/** A typed answer to a question card is text of a user like a message. */
+export function checkAnswer(data: ResumeRequest['resumeData'], maxChars: number): void {
+  if ('answer' in data && data.answer.length > maxChars && countCodePoints(data.answer) > maxChars)
+    refuse('/resumeData/answer', `must have at most ${maxChars} characters`);
+}
+
 /** One file, its type as sniffed and not as said. */
 export async function readFile(
   fileName: string,
   data: Buffer,
   limits: Limits,
   pointer: string,
-): Promise<{ title: string; fileName: string; mimeType: string; data: Buffer }> {
+): Promise<NewAttachment> {
   if (data.length > limits.maxAttachmentBytes)
     throw new ProblemError('payload_too_large', `An attachment may have at most ${limits.maxAttachmentBytes} bytes.`);
   if (data.length === 0) refuse(pointer, 'must not be empty');

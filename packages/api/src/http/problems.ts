@@ -1,3 +1,4 @@
+import { StoreAway } from '@turnkeep/shared/attachments/store';
 import { type ProblemCode, ProblemError, toProblem } from '@turnkeep/shared/contract/problems';
 import { DatabaseAway } from '@turnkeep/shared/db/database';
 import type { Log } from '@turnkeep/shared/log';
@@ -5,7 +6,7 @@ import type { Next } from 'koa';
 import { ClientAborted } from './body.js';
 import type { Ctx } from './context.js';
 
-/** After how many seconds a client may try again when Postgres is away. */
+/** After how many seconds a client may try again when Postgres, or the store of attachments, is away. */
 const RETRY_AFTER_S = 2;
 
 /**
@@ -48,6 +49,11 @@ function coerce(error: unknown): ProblemError {
   if (error instanceof ProblemError) return error;
   if (error instanceof DatabaseAway)
     return new ProblemError('unavailable', 'The server cannot reach its database. Try again.', {
+      retryAfterS: RETRY_AFTER_S,
+      cause: error,
+    });
+  if (error instanceof StoreAway)
+    return new ProblemError('unavailable', 'The server cannot reach its store of attachments. Try again.', {
       retryAfterS: RETRY_AFTER_S,
       cause: error,
     });

@@ -3,6 +3,7 @@ import { readAttachment, storeAttachment } from '@turnkeep/shared/chat/attachmen
 import { FileName } from '@turnkeep/shared/contract/chat';
 import { accept, compile } from '@turnkeep/shared/contract/validate';
 import type { ChatDeps } from '../deps.js';
+import { describeFile } from '../http/content-disposition.js';
 import type { State } from '../http/context.js';
 import type { Guard } from '../http/guard.js';
 import { readFile } from '../http/incoming-message.js';
@@ -11,12 +12,10 @@ import { readUpload } from '../http/upload.js';
 import { AGENT, requireEnabled } from './chat.js';
 
 const checkFileName = compile<string>(FileName);
-/** Types that a browser may show in place; everything else is a download (contract, section 5). */
-const SHOWN = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp']);
 
 /** Attachments that are sent before their message, and their bytes (contract, sections 4 and 5). */
 export function attachmentRoutes(deps: ChatDeps, guard: Guard): Router<State> {
-  const { db, config } = deps;
+  const { db, attachmentStore, config } = deps;
   const router = new Router<State>();
 
   router.post(`${AGENT}/chat/attachments`, async (ctx) => {
@@ -25,19 +24,15 @@ export function attachmentRoutes(deps: ChatDeps, guard: Guard): Router<State> {
     const upload = await readUpload(ctx, config.limits.maxAttachmentBytes);
     const fileName = accept(checkFileName(upload.fileName), 'The file name');
     const file = await readFile(fileName, upload.data, config.limits, '/file');
-    ctx.body = await storeAttachment(db, { agentId: agent.id, userId }, file);
+    ctx.body = await storeAttachment(db, attachmentStore, { agentId: agent.id, userId }, file);
     ctx.status = 201;
   });
 
   router.get(`${AGENT}/chat/attachments/:attachmentId`, async (ctx) => {
     const { agent, userId } = await guard.agent(ctx, 'agent:read');
     const id = found(pathId(ctx.params.attachmentId));
-    const file = found(await readAttachment(db, { agentId: agent.id, userId }, id));
-    ctx.type = file.mimeType;
-    ctx.set('X-Content-Type-Options', 'nosniff');
-    ctx.set('Content-Security-Policy', "default-src 'none'; sandbox");
-    if (SHOWN.has(file.mimeType)) ctx.set('Content-Disposition', 'inline');
-    else ctx.attachment(file.fileName);
+    const file = found(await readAttachment(db, attachmentStore, { agentId: agent.id, userId }, id));
+    describeFile(ctx, file.mimeType, file.fileName);
     ctx.body = file.data;
   });
 

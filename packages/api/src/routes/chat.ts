@@ -1,5 +1,6 @@
 import Router from '@koa/router';
 import { acceptMessage } from '@turnkeep/shared/chat/accept';
+import { type IncomingAttachment, withBytesStored } from '@turnkeep/shared/chat/attachments';
 import { hashRequest, type IdempotencyKey } from '@turnkeep/shared/chat/idempotency';
 import { findSession } from '@turnkeep/shared/chat/sessions';
 import { ChatRequest } from '@turnkeep/shared/contract/chat';
@@ -50,7 +51,9 @@ export function readIdempotencyKey(ctx: Ctx, body: unknown): IdempotencyKey | nu
   return { key, hash: hashRequest(`${ctx.method} ${ctx.path.toLowerCase()}`, body) };
 }
 
-type Submission = Omit<Parameters<typeof acceptMessage>[1], 'maxPending'>;
+type Submission = Omit<Parameters<typeof acceptMessage>[1], 'maxPending' | 'attachments'> & {
+  attachments: IncomingAttachment[];
+};
 
 async function readSubmission(deps: ChatDeps, ctx: Ctx, access: AgentAccess): Promise<Submission> {
   const { limits } = deps.config;
@@ -71,8 +74,11 @@ async function refuseForeignSession({ db }: ChatDeps, access: AgentAccess, body:
   if (state === 'hidden') throw notFound();
 }
 
-async function commit(deps: ChatDeps, submission: Submission) {
-  return acceptMessage(deps.db, { ...submission, maxPending: deps.config.limits.maxPending });
+async function commit({ db, attachmentStore, config }: ChatDeps, submission: Submission) {
+  const { maxPending } = config.limits;
+  return withBytesStored(db, attachmentStore, submission.attachments, (attachments) =>
+    acceptMessage(db, { ...submission, attachments, maxPending }),
+  );
 }
 
 /** Wakes a worker and tells the user's browsers. What gets lost on the way is found in Postgres. */

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { hashOf, newSecret } from '@turnkeep/shared/access/secret';
+import { openStore } from '@turnkeep/shared/attachments/open-store';
 import { type Config, readConfig } from '@turnkeep/shared/config';
 import type { Role } from '@turnkeep/shared/contract/access';
 import { newId } from '@turnkeep/shared/contract/ids';
@@ -46,7 +47,8 @@ export class InProcess {
     const db = new Database(config.databaseUrl, 10);
     const live = await startLive(config, log, db);
     const isDraining = () => this.draining;
-    const app = createApp({ ...live.deps, config, log, db, metrics: createMetrics(), isDraining });
+    const attachmentStore = openStore(config.attachments);
+    const app = createApp({ ...live.deps, config, log, db, attachmentStore, metrics: createMetrics(), isDraining });
     const server = await listen(app, '127.0.0.1', 0);
     this.#started = { config, test, redis: testRedis, db, server };
     this.#stops = [

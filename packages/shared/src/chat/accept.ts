@@ -2,7 +2,7 @@ import type { Accepted } from '../contract/chat.js';
 import { newId } from '../contract/ids.js';
 import { ProblemError } from '../contract/problems.js';
 import type { Database, Query, SessionRow } from '../db/database.js';
-import { attach, type IncomingAttachment } from './attachments.js';
+import { attach, giveUp, type ReadyAttachment } from './attachments.js';
 import { claimKey, type IdempotencyKey, keepAnswer } from './idempotency.js';
 import type { SessionRef } from './refs.js';
 import { refreshSession } from './session-status.js';
@@ -13,7 +13,7 @@ export interface Acceptance {
   session: SessionRef;
   queueId: string;
   text: string;
-  attachments: IncomingAttachment[];
+  attachments: ReadyAttachment[];
   idempotency: IdempotencyKey | null;
   maxPending: number;
 }
@@ -36,6 +36,7 @@ export async function acceptMessage(db: Database, acceptance: Acceptance): Promi
     if (idempotency) {
       const first = await claimKey<Accepted>(tx, session.userId, idempotency);
       if (first) {
+        await giveUp(tx, acceptance.attachments);
         const { queueId, sessionId, messageId } = first;
         return { queueId, sessionId, messageId, repeated: true };
       }

@@ -34,8 +34,8 @@ export const FileName = Type.String({
 
 export const MimeType = Type.String({
   maxLength: 255,
-  pattern: '^[A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+-]+$',
-  description: 'type/subtype, without parameters. What the download says is sniffed.',
+  pattern: '^[A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+-]+[ \\t]*(;[\\t\\u0020-\\u007e]*)?$',
+  description: 'type/subtype, perhaps with parameters. Not believed: what the download says is sniffed.',
 });
 
 export type InlineAttachment = Static<typeof InlineAttachment>;

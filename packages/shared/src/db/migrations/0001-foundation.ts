@@ -166,6 +166,22 @@ create table attachments (
 create index attachments_message on attachments (message_id, ordinal);
 create index attachments_orphans on attachments (created_at) where message_id is null;
 
+-- Objects of an S3 store that no attachment names: on their way up, or to be removed. See attachments/loose-objects.ts.
+create table loose_objects (
+  key text primary key,
+  state text not null check (state in ('uploading', 'doomed')),
+  due_at timestamptz not null
+);
+create index loose_objects_due on loose_objects (due_at);
+
+create function doom_object() returns trigger language plpgsql as $$
+begin
+  insert into loose_objects (key, state, due_at) values (old.object_key, 'doomed', now()) on conflict (key) do nothing;
+  return null;
+end $$;
+create trigger attachments_doom_object after delete on attachments
+  for each row when (old.object_key is not null) execute function doom_object();
+
 -- 'This message has not started yet.'
 create table queue_items (
   id uuid primary key,
