@@ -1,0 +1,65 @@
+import { MCPClientError } from '@ai-sdk/mcp';
+import { takeCodePoints, toStorable } from '@turnkeep/shared/contract/text';
+import { EgressRefused } from './egress-refused.js';
+import { TooLarge } from './http-body.js';
+import { TimedOut } from './mcp-bound.js';
+import { AnswerCut, AskedTwice, SessionLost } from './mcp-wire.js';
+
+/** A server's own words, in code points; more is no message but a page. */
+const MAX_WORDS = 2_000;
+
+/** The server understood a request and refused it: the connection is sound. */
+export function isRefusal(error: unknown): error is MCPClientError {
+  return MCPClientError.isInstance(error) && error.code !== undefined && error.statusCode === undefined;
+}
+
+/**
+ * Why a server could not be asked: a clause with the server as `it`, fit for the model. A network error's own text names
+ * addresses of the inside, so only what a server says about a request is repeated.
+ */
+export function reasonOf(error: unknown): string {
+  if (error instanceof EgressRefused) return `it was not asked. ${error.message}`;
+  if (error instanceof TooLarge) return 'its answer is too large';
+  if (error instanceof TimedOut) return 'it did not answer in time';
+  if (error instanceof AskedTwice) return 'it wants more input than the call has';
+  if (error instanceof AnswerCut) return 'the connection ended before it had answered';
+  if (error instanceof SessionLost) return 'it has lost the session, as after a restart';
+  const code = codeOf(error);
+  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return 'its host name cannot be resolved';
+  if (code === 'ECONNREFUSED') return 'it refuses connections and may not be running';
+  if (code !== undefined && /CERT|^ERR_TLS/.test(code)) return 'its TLS certificate is not valid';
+  if (MCPClientError.isInstance(error)) return reasonOfProtocol(error);
+  return 'it cannot be reached, or the connection broke';
+}
+
+/** What a failed call tells the model, in sentences; `server` is the entry's name. */
+export function callFailure(server: string, error: unknown): string {
+  if (isRefusal(error)) return wordsOf(error);
+  const reason = `The server ${server} gave no result: ${reasonOf(error).replace(/\.$/, '')}.`;
+  if (error instanceof SessionLost) return `${reason} The tool did not run; it can be called again.`;
+  return neverArrived(error) ? `${reason} The tool did not run.` : `${reason} The tool may have run.`;
+}
+
+function neverArrived(error: unknown): boolean {
+  return error instanceof EgressRefused || ['ENOTFOUND', 'EAI_AGAIN', 'ECONNREFUSED'].includes(codeOf(error) ?? '');
+}
+
+function reasonOfProtocol(error: MCPClientError): string {
+  if (error.statusCode === 401 || error.statusCode === 403) return `it wants a sign-in (HTTP ${error.statusCode})`;
+  if (error.statusCode !== undefined) return `it answered with HTTP status ${error.statusCode}`;
+  if (isRefusal(error)) return `it said: ${wordsOf(error)}`;
+  return 'it does not answer as an MCP server does';
+}
+
+/** What a server said when it refused a request: storable, at most 2,000 code points. */
+export function wordsOf(error: MCPClientError): string {
+  return takeCodePoints(toStorable(error.message), MAX_WORDS);
+}
+
+function codeOf(error: unknown): string | undefined {
+  for (let cause = error, depth = 0; cause instanceof Error && depth < 5; cause = cause.cause, depth += 1) {
+    if ('code' in cause && typeof cause.code === 'string') return cause.code;
+    if (cause instanceof AggregateError && cause.errors.length > 0) return codeOf(cause.errors[0]);
+  }
+  return undefined;
+}
