@@ -50,10 +50,9 @@ const McpToolInput = closed('McpTool', {
   name: ToolName,
   url: Url,
   requireApproval: Type.Optional(
-    Type.Array(Type.String({ minLength: 1, maxLength: 200 }), {
-      maxItems: 1_000,
+    Type.Union([Type.Boolean(), Type.Array(Type.String({ minLength: 1, maxLength: 200 }), { maxItems: 1_000 })], {
       default: [],
-      description: "The server's own names of the tools whose calls wait for an approval.",
+      description: "The server's own names of the tools whose calls wait for an approval; `true`: all of them.",
     }),
   ),
 });

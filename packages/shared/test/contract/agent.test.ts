@@ -48,6 +48,18 @@ describe("an agent's configuration", () => {
     expect(valid({ tools: [{ ...http, inputSchema: { type: 'object', 'x-of-mine': 1 } }] })).to.equal(true);
   });
 
+  it("takes for an MCP server's approvals all of its tools, none, or a list of names, and keeps which", () => {
+    const mcp = { type: 'mcp' as const, name: 'files', url: 'https://example.com/mcp' };
+    for (const requireApproval of [true, false, [], ['delete_file']]) {
+      const tools = [{ ...mcp, requireApproval }];
+      expect(valid({ tools })).to.equal(true);
+      expect(withDefaults({ ...config, tools }).tools).to.deep.equal(tools);
+    }
+    for (const requireApproval of ['all', null, 1, {}, [''], ['x'.repeat(201)], [1]]) {
+      expect(valid({ tools: [{ ...mcp, requireApproval }] }), JSON.stringify(requireApproval)).to.equal(false);
+    }
+  });
+
   it('keeps to its bounds', () => {
     const bounds: [string, number, number][] = [
       ['maxSteps', 1, 1_000],
