@@ -146,8 +146,10 @@ export class Turn {
   async #step(model: TurnModel): Promise<StepCall[]> {
     const { config } = this.#turn.claimed;
     this.#steps += 1;
-    if (this.#steps === config.limits.maxSteps && this.#steps > 1)
+    if (this.#steps === config.limits.maxSteps && this.#steps > 1) {
       await this.#patiently(() => closeSteering(this.#deps.db, this.#turn.owner));
+      void this.#deps.signals.queueChanged(this.#turn.claimed.session);
+    }
     this.#turn.assertRunning();
     await this.#deps.point('before-model');
     this.#output.startStep(this.#steps);
@@ -218,8 +220,8 @@ export class Turn {
     const consumed = await this.#patiently(() =>
       steerBoundary(this.#deps.db, this.#turn.owner, batch, { place: this.#place }),
     );
-    if (consumed === 'moved on') {
-      this.#turn.stop('lost');
+    if (consumed === 'moved on' || consumed === 'cancelled') {
+      this.#turn.stop(consumed === 'moved on' ? 'lost' : 'cancelled');
       this.#turn.signal.throwIfAborted();
     } else if (consumed === null) {
       this.#recorder.committed(batch.recordedN);

@@ -126,7 +126,7 @@ const SELECT_EXECUTION = `
      from messages m where m.first_execution_id = e.id and m.role = 'user' and m.steered_n is null) as message,
     (select coalesce(json_agg(json_build_object('queueId', o.queue_id, 'n', m.steered_n, 'message',
         json_build_object('id', m.id, 'text', m.text, 'attachments', ${attachmentsOf('m.id')})) order by m.steered_n), '[]'::json)
-     from messages m join queue_outcomes o on o.message_id = m.id
+     from messages m join queue_outcomes o on o.message_id = m.id and o.session_id = e.session_id
      where m.first_execution_id = e.id and m.steered_n is not null) as steered
   from executions e where e.id = $1`;
 

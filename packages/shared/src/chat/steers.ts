@@ -2,6 +2,7 @@ import type { EventMessage } from '../contract/events.js';
 import { newId } from '../contract/ids.js';
 import type { Database, Query } from '../db/database.js';
 import { attachmentsOf } from './attachments.js';
+import { isCancelRequested } from './lease.js';
 import { type Batch, type Owner, recordBatch } from './record.js';
 import { refreshSession } from './session-status.js';
 
@@ -38,24 +39,27 @@ export async function returnSteers(tx: Query, executionId: string): Promise<numb
  * A boundary between two steps (contract, section 6): one transaction under the session lock records what came before,
  * links the reserved messages to the execution in reservation order, marks their places in the timeline and deletes
  * their queue rows.
- * @returns 'moved on' where the execution is no longer this worker's; null where nothing was consumed
+ * @returns 'moved on' where the execution is no longer this worker's; 'cancelled' where a Stop has marked it, so that no
+ *   further step begins; null where nothing was consumed
  */
 export async function steerBoundary(
   db: Database,
   owner: Owner,
   batch: Batch,
   place: SegmentPlace,
-): Promise<ConsumedSteers | null | 'moved on'> {
+): Promise<ConsumedSteers | null | 'moved on' | 'cancelled'> {
   return db.session(owner.sessionId, async (tx) => {
     const consumed = await consumeSteers(tx, owner, batch, place);
     if (consumed !== null) return consumed;
-    return (await recordBatch(tx, owner, batch)) ? null : 'moved on';
+    if (!(await recordBatch(tx, owner, batch))) return 'moved on';
+    return (await isCancelRequested(tx, owner.executionId)) ? 'cancelled' : null;
   });
 }
 
 /**
  * Consumes what is reserved for an execution, in the caller's transaction under the session lock. An execution that is
- * marked by a Stop, or is no longer this worker's, consumes nothing.
+ * marked by a Stop, or is no longer this worker's, consumes nothing. Again with the same batch, after a commit whose
+ * answer got lost, it answers what that commit consumed.
  * @returns null where nothing was consumed and nothing was written
  */
 export async function consumeSteers(
@@ -64,14 +68,11 @@ export async function consumeSteers(
   batch: Batch,
   { place }: SegmentPlace,
 ): Promise<ConsumedSteers | null> {
-  const reserved = await tx.query<{ queueId: string; message: EventMessage }>(
-    `select q.id as "queueId", json_build_object('id', m.id, 'text', m.text, 'attachments', ${attachmentsOf('m.id')}) as message
-     from queue_items q join messages m on m.id = q.message_id join executions e on e.id = q.steering_execution_id
-     where e.id = $1 and e.status = 'running' and e.cancel_requested_at is null
-     order by q.reserved_order`,
-    [owner.executionId],
-  );
-  if (reserved.length === 0) return null;
+  const boundary = await readBoundary(tx, owner, batch.recordedN);
+  if (!boundary) return null;
+  const { reserved, consumed, segmentId: lastSegment } = boundary;
+  if (consumed.length > 0) return { steered: consumed, segmentId: lastSegment, place: place + consumed.length + 1 };
+  if (reserved.length === 0 || boundary.isMarked) return null;
   const steered = reserved.map((item, index) => ({ ...item, n: batch.recordedN + 1 + index }));
   const recordedN = batch.recordedN + steered.length;
   if (!(await recordBatch(tx, owner, { ...batch, recordedN, openBlocks: [] }))) return null;
@@ -79,6 +80,33 @@ export async function consumeSteers(
   await link(tx, owner, steered, segmentId, place);
   await refreshSession(tx, owner.sessionId);
   return { steered, segmentId, place: place + steered.length + 1 };
+}
+
+interface Boundary {
+  isMarked: boolean;
+  reserved: Omit<SteeredMessage, 'n'>[];
+  /** What stands in the timeline behind the batch: an earlier attempt has put it there. */
+  consumed: SteeredMessage[];
+  segmentId: string;
+}
+
+/** What a boundary after event `recordedN` finds; undefined where the execution is no longer this worker's. */
+async function readBoundary(tx: Query, owner: Owner, recordedN: number): Promise<Boundary | undefined> {
+  const message = `json_build_object('id', m.id, 'text', m.text, 'attachments', ${attachmentsOf('m.id')})`;
+  const [row] = await tx.query<Boundary>(
+    `select e.cancel_requested_at is not null as "isMarked",
+       (select coalesce(json_agg(json_build_object('queueId', q.id, 'message', ${message}) order by q.reserved_order), '[]'::json)
+        from queue_items q join messages m on m.id = q.message_id where q.steering_execution_id = e.id) as reserved,
+       (select coalesce(json_agg(json_build_object('queueId', o.queue_id, 'message', ${message}, 'n', m.steered_n)
+          order by m.steered_n), '[]'::json)
+        from messages m join queue_outcomes o on o.message_id = m.id and o.session_id = e.session_id
+        where m.first_execution_id = e.id and m.steered_n > $3) as consumed,
+       (select m.id from messages m where m.first_execution_id = e.id and m.role = 'assistant'
+        order by m.place desc limit 1) as "segmentId"
+     from executions e where e.id = $1 and e.worker_id = $2 and e.status = 'running'`,
+    [owner.executionId, owner.workerId, recordedN],
+  );
+  return row;
 }
 
 async function link(
