@@ -63,9 +63,19 @@ export interface ExecutionRow {
   readonly error: { readonly code: string; readonly message: string } | null;
 }
 
+/** One element of `GET …/queue`. */
+export interface QueueItem {
+  readonly id: string;
+  readonly messageId: string;
+  readonly message: string;
+  readonly attachments: readonly Record<string, unknown>[];
+  readonly createdAt: string;
+  readonly steeringExecutionId: string | null;
+}
+
 /** `GET …/queue`. */
 export interface Queue {
-  readonly items: readonly { readonly id: string; readonly messageId: string; readonly message: string }[];
+  readonly items: readonly QueueItem[];
   readonly steerableExecutionId: string | null;
 }
 

@@ -3,6 +3,7 @@ import { Chat } from './chat.js';
 import { unique } from './environment.js';
 import { HttpClient } from './http.js';
 import { ModelServer } from './model-server.js';
+import { PointedWorker } from './points.js';
 import { createDatabase, type TestDatabase } from './postgres.js';
 import { type Kind, ProductProcess } from './processes.js';
 import { createRedis, type TestRedis } from './redis.js';
@@ -103,6 +104,14 @@ export class Cluster {
   /** Starts one more worker and waits until it listens; it becomes the last of `workers`. */
   startWorker(env: Record<string, string> = {}): Promise<ProductProcess> {
     return this.#spawn('worker', this.workers, env);
+  }
+
+  /** Like `startWorker`, but the test can hold or kill it at named points. */
+  async startPointedWorker(env: Record<string, string> = {}): Promise<PointedWorker> {
+    const worker = new PointedWorker(`worker ${this.workers.length}`, this.environment(env));
+    this.workers.push(worker);
+    await worker.listening();
+    return worker;
   }
 
   /** Requests without any credential to main number `main`. */

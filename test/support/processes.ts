@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { deferred, within } from './deadline.js';
 import { REPOSITORY } from './environment.js';
@@ -40,9 +40,10 @@ export class ProductProcess {
     readonly kind: Kind,
     readonly name: string,
     env: Record<string, string>,
+    args: readonly string[] = ['--enable-source-maps', ENTRY[kind]],
+    stdio: StdioOptions = ['ignore', 'pipe', 'pipe'],
   ) {
-    const args = ['--enable-source-maps', ENTRY[kind]];
-    this.#child = spawn(process.execPath, args, { cwd: REPOSITORY, env, stdio: ['ignore', 'pipe', 'pipe'] });
+    this.#child = spawn(process.execPath, args, { cwd: REPOSITORY, env, stdio });
     running.add(this);
     for (const stream of [this.#child.stdout, this.#child.stderr]) {
       if (stream) createInterface({ input: stream }).on('line', (line) => this.#line(line));
@@ -78,6 +79,11 @@ export class ProductProcess {
 
   get pid(): number | undefined {
     return this.#child.pid;
+  }
+
+  /** The process itself, for what a subclass has to say to it. */
+  protected get child(): ChildProcess {
+    return this.#child;
   }
 
   /** Sends a signal and waits for nothing. */
