@@ -17,6 +17,7 @@ import { adminRoutes } from './routes/admin.js';
 import { agentRoutes } from './routes/agents.js';
 import { sendRoutes } from './routes/chat.js';
 import { attachmentRoutes } from './routes/chat-attachments.js';
+import { resumeRoutes } from './routes/chat-resume.js';
 import { sessionRoutes as chatSessionRoutes } from './routes/chat-sessions.js';
 import { credentialRoutes } from './routes/credentials.js';
 import { projectRoutes } from './routes/projects.js';
@@ -61,6 +62,7 @@ function allRoutes(deps: ChatDeps, guard: Guard): Router<State>[] {
     credentialRoutes(deps, guard),
     adminRoutes(deps, guard),
     sendRoutes(deps, guard),
+    resumeRoutes(deps, guard),
     attachmentRoutes(deps, guard),
     chatSessionRoutes(deps, guard),
     queueRoutes(deps, guard),

@@ -1,12 +1,11 @@
 import { unservedSessions } from '@turnkeep/shared/chat/lease';
-import type { Settled } from '@turnkeep/shared/chat/settle';
 import { DatabaseAway } from '@turnkeep/shared/db/database';
 import type { Log } from '@turnkeep/shared/log';
 import { TURN_QUEUE, TURN_QUEUE_PREFIX, type TurnJob, type TurnQueue } from '@turnkeep/shared/redis/turn-queue';
 import { type Job, UnrecoverableError, Worker } from 'bullmq';
 import type { Redis } from 'ioredis';
 import { type AdmissionDeps, admit } from './admission.js';
-import { Turn, type TurnDeps } from './turn.js';
+import { type Ended, Turn, type TurnDeps } from './turn.js';
 
 /** How often a worker looks for sessions that nobody serves, and how long they have gone unserved by then, in ms. */
 const SWEEP_MS = 500;
@@ -83,7 +82,7 @@ export class Consumer {
   }
 
   /** Admits and runs one turn of a session, if it has one to start, and wakes whoever starts the next. */
-  async #serve(job: TurnJob): Promise<{ executionId: string; settled: Settled | null } | null> {
+  async #serve(job: TurnJob): Promise<{ executionId: string; settled: Ended | null } | null> {
     const deps = this.#deps;
     let turn: Turn | null = null;
     const running = await admit(deps, job.sessionId, (admitted) => {

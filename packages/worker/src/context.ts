@@ -1,18 +1,59 @@
 import { readCredential } from '@turnkeep/shared/agents/credentials';
+import { readDelegates } from '@turnkeep/shared/agents/read-delegates';
 import { readAttachmentBytes } from '@turnkeep/shared/chat/attachments';
 import { type HistoryItem, readHistory } from '@turnkeep/shared/chat/history';
+import { type Answer, readAnswers } from '@turnkeep/shared/chat/resume';
 import type { AgentModel } from '@turnkeep/shared/contract/agent';
 import type { Database, Query } from '@turnkeep/shared/db/database';
 import { UnsealError } from '@turnkeep/shared/secrets/seal';
 import type { ModelMessage } from 'ai';
+import type { LoopHost } from './agent-loop.js';
+import { type Delegates, readCheckpoint } from './checkpoint.js';
+import { type Frame, newFrame } from './frame.js';
 import type { RunningTurn } from './running-turn.js';
 import type { Egress } from './runtime/egress.js';
 import { TurnFailure } from './runtime/failure.js';
 import { buildHistory, type HistoryEntry } from './runtime/history.js';
 import { acceptsFile, createModel, providerKey, type TurnModel } from './runtime/model.js';
 
+/** How a run begins: anew with a message, or from the checkpoint of a suspended one. */
+export interface RunStart {
+  root: Frame;
+  delegates: Delegates;
+  steps: number;
+  isNew: boolean;
+  answers: Map<string, Answer>;
+}
+
+/**
+ * Loads what a turn begins with. A new run takes the configurations of the agents that it can delegate to as they are now; a
+ * continuation has its own in the checkpoint.
+ * @throws TurnFailure `checkpoint_unreadable`
+ */
+export async function startRun(db: Database, turn: RunningTurn): Promise<RunStart> {
+  const { checkpoint, config, session } = turn.claimed;
+  if (checkpoint) {
+    const state = readCheckpoint(checkpoint.version, checkpoint.state);
+    return { ...state, isNew: false, answers: await readAnswers(db, checkpoint.checkpointId) };
+  }
+  const [messages, delegates] = await Promise.all([
+    loadContext(db, turn),
+    readDelegates(db, session.projectId, config),
+  ]);
+  return { root: newFrame([], config, messages), delegates, steps: 0, isNew: true, answers: new Map() };
+}
+
+/** The tools of a frame's MCP servers, listed once when it begins. */
+export async function listServers(host: Pick<LoopHost, 'mcp' | 'turn'>, frame: Frame): Promise<void> {
+  const servers = frame.config.tools.filter((tool) => tool.type === 'mcp');
+  if (servers.length === 0) return;
+  const listing = await host.mcp.list(servers, host.turn.signal);
+  frame.mcp = listing.tools;
+  frame.notes = listing.notes;
+}
+
 /** What the model is told before its first request of a turn: the session so far, and the message that the turn starts with. */
-export async function loadContext(db: Database, turn: RunningTurn): Promise<ModelMessage[]> {
+async function loadContext(db: Database, turn: RunningTurn): Promise<ModelMessage[]> {
   const { config } = turn.claimed;
   const items = await readHistory(db, turn.owner.sessionId, turn.owner.executionNumber);
   return buildHistory(toEntries(db, items), {

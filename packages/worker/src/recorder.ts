@@ -27,7 +27,7 @@ export class Recorder {
   #open = new Map<string, OpenBlock>();
   #recordedN = 1;
   #chars = 0;
-  #steps: number;
+  #steps = 0;
   #usage: Usage | null = null;
   #timer: NodeJS.Timeout | null = null;
   /** A batch that was sent and not confirmed. It is sent again as it was: writing it twice is the same as once. */
@@ -35,23 +35,15 @@ export class Recorder {
   #flushing: Promise<boolean> | null = null;
 
   /**
-   * @param steps model requests of the run before this execution
    * @param onFlushed told after each flush that made the transcript grow
    * @param onFailed told when Postgres refused what was to be written
    */
-  constructor(
-    db: Database,
-    turn: RunningTurn,
-    steps: number,
-    onFlushed: () => void,
-    onFailed: (error: unknown) => void,
-  ) {
+  constructor(db: Database, turn: RunningTurn, onFlushed: () => void, onFailed: (error: unknown) => void) {
     this.#onFailed = onFailed;
     this.#db = db;
     this.#turn = turn;
     this.#onFlushed = onFlushed;
     this.#segmentId = turn.claimed.segmentId;
-    this.#steps = steps;
   }
 
   /** The assistant's segment that output goes to from now on. */
@@ -71,8 +63,23 @@ export class Recorder {
     this.#covers(n, text.length);
   }
 
+  /** Takes what is kept of a delegate's text or reasoning; `cut`: and some of it is not. */
+  childText(kind: 'child-text' | 'child-reasoning', toolCallId: string, text: string, cut: boolean, n: number): void {
+    const last = this.#entries.at(-1);
+    const joins = last?.kind === kind && last.toolCallId === toolCallId && last.block === null;
+    if (last && joins) {
+      last.text += text;
+      if (cut) last.block = 'cut';
+    } else this.#entry(n, { kind, toolCallId, text, block: cut ? 'cut' : null });
+    this.#covers(n, text.length);
+  }
+
+  /** Model requests of the run so far, delegates' included. */
+  set steps(steps: number) {
+    this.#steps = steps;
+  }
+
   step(n: number): void {
-    this.#steps += 1;
     this.#entry(n, { kind: 'step' });
     this.#covers(n, 0);
   }
@@ -104,10 +111,6 @@ export class Recorder {
 
   usage(usage: Usage): void {
     this.#usage = usage;
-  }
-
-  get totalUsage(): Usage | null {
-    return this.#usage;
   }
 
   /** An event that the record needs nothing of, but covers. */

@@ -1,26 +1,28 @@
 import { INTERRUPTED } from '@turnkeep/shared/chat/interrupt';
+import type { Answer } from '@turnkeep/shared/chat/resume';
 import { type FinalStatus, type Settled, settleExecution, settleOrSteer } from '@turnkeep/shared/chat/settle';
 import { type ConsumedSteers, closeSteering, steerBoundary } from '@turnkeep/shared/chat/steers';
-import type { ExecutionEvent, Usage } from '@turnkeep/shared/contract/events';
+import { suspendExecution } from '@turnkeep/shared/chat/suspend';
+import type { ExecutionEvent, SettledStatus } from '@turnkeep/shared/contract/events';
 import type { ExecutionError } from '@turnkeep/shared/contract/execution';
-import { newId } from '@turnkeep/shared/contract/ids';
 import { type Database, DatabaseAway } from '@turnkeep/shared/db/database';
 import type { Log } from '@turnkeep/shared/log';
 import type { EventStream } from '@turnkeep/shared/redis/event-stream';
 import type { Signals } from '@turnkeep/shared/redis/signals';
-import type { ModelMessage } from 'ai';
-import { loadContext, openModel, steeredContext } from './context.js';
+import { advance, type LoopHost, StepLimitReached } from './agent-loop.js';
+import { type Delegates, writeCheckpoint } from './checkpoint.js';
+import { listServers, openModel, startRun, steeredContext } from './context.js';
 import { EventRelay } from './event-relay.js';
-import { eventLine } from './event-size.js';
+import { eventLine, preview } from './event-size.js';
+import { type Frame, waitingCalls, waitingDelegates } from './frame.js';
 import { Output } from './output.js';
 import { Recorder } from './recorder.js';
 import type { RunningTurn } from './running-turn.js';
 import type { Egress } from './runtime/egress.js';
 import { type TurnFailure, toTurnFailure } from './runtime/failure.js';
-import { providerKey, type TurnModel } from './runtime/model.js';
-import { runStep, type StepOutcome } from './runtime/step.js';
-import { toolMessage } from './runtime/tool-output.js';
-import { offeredTools, runCalls, type StepCall } from './tool-batch.js';
+import type { McpClients } from './runtime/mcp.js';
+import type { TurnModel } from './runtime/model.js';
+import { UsageMeter } from './usage-meter.js';
 
 /** Where a test can hold or kill a turn. */
 export type TurnPoint =
@@ -28,6 +30,7 @@ export type TurnPoint =
   | 'after-model'
   | 'before-tools'
   | 'after-tools'
+  | 'suspending'
   | 'boundary'
   | 'steered'
   | 'settling'
@@ -38,10 +41,17 @@ export interface TurnDeps {
   events: EventStream;
   signals: Signals;
   egress: Egress;
+  mcp: McpClients;
   encryptionKey: Buffer;
   log: Log;
   /** Named points at which a test can hold or kill the process; a product build does nothing there. */
   point: (name: TurnPoint) => Promise<void> | void;
+}
+
+/** What was committed as the end of an execution. `events` come before `error` and `done`. */
+export interface Ended extends Omit<Settled, 'status'> {
+  status: SettledStatus;
+  events?: ExecutionEvent[];
 }
 
 /** How a turn came out of its loop, before it is settled. */
@@ -50,7 +60,6 @@ interface End {
   error: ExecutionError | null;
 }
 
-const NOT_RUN = 'Not run: the turn reached its step limit.';
 const RETRY_MS = 200;
 
 /**
@@ -64,11 +73,11 @@ export class Turn {
   readonly #recorder: Recorder;
   readonly #relay: EventRelay;
   readonly #output: Output;
-  #messages: ModelMessage[] = [];
+  readonly #meter: UsageMeter;
+  /** Model requests of the run so far. */
   #steps = 0;
   #calls = 0;
   #place: number;
-  #usage: Usage | null = null;
 
   constructor(deps: TurnDeps, turn: RunningTurn) {
     const { sessionId, executionId } = turn.owner;
@@ -79,11 +88,11 @@ export class Turn {
     this.#recorder = new Recorder(
       deps.db,
       turn,
-      0,
       () => this.#changed(),
       (error) => this.#failed(error),
     );
     this.#output = new Output(this.#recorder, this.#relay);
+    this.#meter = new UsageMeter((total) => this.#recorder.usage(total));
   }
 
   /** Sends `execution-started`, and tells the streams that wait for the message. */
@@ -102,7 +111,7 @@ export class Turn {
    * Runs the turn and settles it.
    * @returns what was settled; null where the execution was no longer ours
    */
-  async run(): Promise<Settled | null> {
+  async run(): Promise<Ended | null> {
     const { maxDurationMs } = this.#turn.claimed.config.limits;
     const timer = setTimeout(() => this.#turn.stop('time_limit'), maxDurationMs);
     try {
@@ -117,105 +126,84 @@ export class Turn {
     }
   }
 
-  /** The loop over steps. Ends with what is to be settled, with what was settled, or with null: moved on. */
-  async #loop(): Promise<End | Settled | null> {
+  /** What the turn comes to: something to settle, something that was settled, or null: moved on. */
+  async #loop(): Promise<End | Ended | null> {
     this.#turn.assertRunning();
-    const { config, session } = this.#turn.claimed;
-    const { db, encryptionKey, egress } = this.#deps;
-    const loaded = await this.#patiently(() =>
-      Promise.all([openModel(db, encryptionKey, egress, session.projectId, config.model), loadContext(db, this.#turn)]),
-    );
-    if (loaded === null) return null;
-    const [model, messages] = loaded;
-    this.#messages = messages;
+    const begun = await this.#patiently(() => this.#begin());
+    if (begun === null) return null;
+    const { root, answers, host } = begun;
+    let given: ReadonlyMap<string, Answer> | undefined = answers;
     for (;;) {
-      const calls = await this.#step(model);
-      if (calls.length > 0) {
-        if (this.#steps >= config.limits.maxSteps) return this.#stepLimit(calls);
-        await this.#runBatch(calls);
-        await this.#boundary();
-        continue;
-      }
-      const settled = await this.#settleOrSteer();
-      if (settled === null || 'ready' in settled) return settled;
-      await this.#takeIn(settled);
+      if ((await advance(host, root, given)) === 'waiting') return this.#suspend(root, host.delegates);
+      given = undefined;
+      const ended = await this.#settleOrSteer();
+      if (ended === null || 'ready' in ended) return ended;
+      await this.#takeIn(root, ended);
     }
   }
 
-  /** One model request. Its calls are on the timeline when it resolves, and `finish-step` is still to come. */
-  async #step(model: TurnModel): Promise<StepCall[]> {
-    const { config } = this.#turn.claimed;
+  async #begin() {
+    const { db } = this.#deps;
+    const start = await startRun(db, this.#turn);
+    this.#steps = start.steps;
+    this.#recorder.steps = start.steps;
+    const host = this.#host(start.delegates);
+    if (start.isNew) await listServers(host, start.root);
+    return { ...start, host };
+  }
+
+  #host(delegates: Delegates): LoopHost {
+    const { egress, mcp, point, db, encryptionKey } = this.#deps;
+    const models = new Map<Frame, Promise<TurnModel>>();
+    const { projectId } = this.#turn.claimed.session;
+    const openOnce = (frame: Frame) => {
+      const model = models.get(frame) ?? openModel(db, encryptionKey, egress, projectId, frame.config.model);
+      models.set(frame, model);
+      return model;
+    };
+    return {
+      turn: this.#turn,
+      output: this.#output,
+      egress,
+      mcp,
+      delegates,
+      openModel: openOnce,
+      takeStep: () => this.#takeStep(),
+      isLastStep: () => this.#steps >= this.#maxSteps,
+      nextOrdinal: () => {
+        this.#calls += 1;
+        return this.#turn.owner.executionNumber * 1_000_000 + this.#calls;
+      },
+      meter: () => this.#meter.request(),
+      stepStarted: () => this.#output.event({ type: 'start-step', step: this.#steps }, (n) => this.#recorder.step(n)),
+      stepFinished: (usage) => this.#output.event({ type: 'finish-step', step: this.#steps, usage }),
+      recorded: async () => {
+        if (!(await this.#recorder.flush())) this.#turn.assertRunning();
+      },
+      point,
+      boundary: (frame) => this.#boundary(frame),
+    };
+  }
+
+  get #maxSteps(): number {
+    return this.#turn.claimed.config.limits.maxSteps;
+  }
+
+  async #takeStep(): Promise<void> {
+    if (this.#steps >= this.#maxSteps) throw new StepLimitReached();
     this.#steps += 1;
-    if (this.#steps === config.limits.maxSteps && this.#steps > 1) {
+    this.#recorder.steps = this.#steps;
+    if (this.#steps === this.#maxSteps && this.#steps > 1) {
       await this.#patiently(() => closeSteering(this.#deps.db, this.#turn.owner));
       void this.#deps.signals.queueChanged(this.#turn.claimed.session);
     }
-    this.#turn.assertRunning();
-    await this.#deps.point('before-model');
-    this.#output.startStep(this.#steps);
-    const calls: StepCall[] = [];
-    const before = this.#usage;
-    const outcome = await runStep({
-      model,
-      instructions: config.instructions,
-      messages: this.#messages,
-      tools: offeredTools(config),
-      abortSignal: this.#turn.signal,
-      newCallId: () => `call_${newId()}`,
-      onPart: async (part) => {
-        this.#output.part(part);
-        if (part.type === 'tool-call') calls.push(part);
-        await this.#recorder.room();
-      },
-      onUsage: (usage) => this.#spent(before, usage),
-    });
-    this.#spent(before, outcome.usage);
-    await this.#deps.point('after-model');
-    this.#record(calls, outcome);
-    if (calls.length === 0) this.#finishStep(outcome.usage);
-    this.#messages.push(...outcome.messages);
-    this.#lastOutcome = outcome;
-    return calls;
-  }
-
-  #lastOutcome: StepOutcome | null = null;
-
-  #record(calls: StepCall[], { providerCallIds }: StepOutcome): void {
-    const key = providerKey(this.#turn.claimed.config.model);
-    for (const call of calls) {
-      this.#calls += 1;
-      const ordinal = this.#turn.owner.executionNumber * 1_000_000 + this.#calls;
-      this.#output.call(call, ordinal, { callId: providerCallIds[call.callId] ?? null, key });
-    }
-  }
-
-  #finishStep(usage: Usage): void {
-    this.#output.event({ type: 'finish-step', step: this.#steps, usage });
-  }
-
-  /** Runs a step's calls. They are on record before the first of them runs. */
-  async #runBatch(calls: StepCall[]): Promise<void> {
-    if (!(await this.#recorder.flush())) this.#turn.assertRunning();
-    await this.#deps.point('before-tools');
-    const results = await runCalls({ turn: this.#turn, output: this.#output, egress: this.#deps.egress }, calls);
-    await this.#deps.point('after-tools');
-    const { providerCallIds, usage } = this.#lastOutcome ?? { providerCallIds: {}, usage: NO_USAGE };
-    this.#finishStep(usage);
-    const { maxToolOutputChars } = this.#turn.claimed.config.limits;
-    this.#messages.push(toolMessage(results, providerCallIds, maxToolOutputChars));
-  }
-
-  #stepLimit(calls: StepCall[]): End {
-    for (const call of calls) this.#output.result(call, NOT_RUN, true);
-    this.#finishStep(this.#lastOutcome?.usage ?? NO_USAGE);
-    const message = `The turn reached its limit of ${this.#steps} model requests. Send a message to go on.`;
-    return { status: 'error', error: { code: 'step_limit', message } };
   }
 
   /** The internal boundary between two steps: all that came before is with the recorder, then reserved messages come in. */
-  async #boundary(): Promise<void> {
+  async #boundary(root: Frame): Promise<void> {
     this.#output.flush();
     await this.#deps.point('boundary');
+    if (this.#steps >= this.#maxSteps) return;
     const batch = await this.#recorder.take();
     const consumed = await this.#patiently(() =>
       steerBoundary(this.#deps.db, this.#turn.owner, batch, { place: this.#place }),
@@ -226,12 +214,12 @@ export class Turn {
     } else if (consumed === null) {
       this.#recorder.committed(batch.recordedN);
     } else if (consumed) {
-      await this.#takeIn(consumed);
+      await this.#takeIn(root, consumed);
     }
   }
 
   /** Messages were steered in: they are announced, and a new segment of the assistant begins. */
-  async #takeIn({ steered, segmentId, place }: ConsumedSteers): Promise<void> {
+  async #takeIn(root: Frame, { steered, segmentId, place }: ConsumedSteers): Promise<void> {
     const { session, executionId } = this.#turn.claimed;
     this.#recorder.committed(steered.at(-1)?.n ?? this.#output.lastN);
     this.#recorder.segment = segmentId;
@@ -248,17 +236,47 @@ export class Turn {
     this.#changed();
     void this.#deps.signals.queueChanged(session);
     const messages = steered.map(({ message }) => message);
-    this.#messages.push(...(await steeredContext(this.#deps.db, this.#turn, messages)));
+    root.messages.push(...(await steeredContext(this.#deps.db, this.#turn, messages)));
   }
 
   async #settleOrSteer(): Promise<Settled | ConsumedSteers | null> {
     this.#output.flush();
     await this.#deps.point('boundary');
-    const last = this.#steps >= this.#turn.claimed.config.limits.maxSteps;
+    const last = this.#steps >= this.#maxSteps;
     return this.#commit({ status: 'success', error: null }, !last);
   }
 
-  async #settle(end: End): Promise<Settled | null> {
+  /** The calls that wait are the last events of the execution but for `done`; all of it is one transaction. */
+  async #suspend(root: Frame, delegates: Delegates): Promise<Ended | End | null> {
+    this.#output.flush();
+    const batch = await this.#recorder.take();
+    const waiting = waitingCalls(root);
+    const calls = waiting.map((call, index) => ({
+      callId: call.callId,
+      kind: call.wait,
+      n: this.#output.lastN + 1 + index,
+    }));
+    const finalN = this.#output.lastN + calls.length + 1;
+    const state = writeCheckpoint({ root, delegates, steps: this.#steps });
+    await this.#deps.point('suspending');
+    const suspended = await this.#patiently(() =>
+      suspendExecution(this.#deps.db, this.#turn.owner, {
+        state,
+        calls,
+        delegates: waitingDelegates(root),
+        finalN,
+        batch,
+      }),
+    );
+    if (suspended === 'marked') return { status: 'cancelled', error: null };
+    if (suspended === null) return null;
+    this.#recorder.committed(batch.recordedN);
+    const { runId } = this.#turn.owner;
+    const events = waiting.map((call): ExecutionEvent => suspendedEvent(runId, call));
+    return { ready: false, status: 'suspended', error: null, usage: suspended.usage, finalN, events };
+  }
+
+  async #settle(end: End): Promise<Ended | null> {
     this.#output.close();
     const settled = await this.#commit(end, false).catch((error: unknown) => {
       this.#failed(error);
@@ -320,6 +338,7 @@ export class Turn {
       case 'time_limit':
         return { status: 'error', error: timeLimit(this.#turn.claimed.config.limits.maxDurationMs) };
       case null: {
+        if (error instanceof StepLimitReached) return { status: 'error', error: stepLimit(this.#steps) };
         const failure = toTurnFailure(error);
         this.#logFailure(failure, error);
         return { status: 'error', error: { code: failure.code, message: failure.message } };
@@ -334,7 +353,7 @@ export class Turn {
     else this.#deps.log.info(fields, 'a turn failed');
   }
 
-  async #announceEnd(settled: Settled): Promise<void> {
+  async #announceEnd(settled: Ended): Promise<void> {
     const { session, executionId } = this.#turn.claimed;
     await this.#deps.point('settled');
     const error: ExecutionEvent[] = settled.error ? [{ type: 'error', ...settled.error }] : [];
@@ -345,16 +364,8 @@ export class Turn {
       status: settled.status,
       usage: settled.usage,
     };
-    await this.#relay.seal(settled.finalN, [...error, done].map(eventLine));
+    await this.#relay.seal(settled.finalN, [...(settled.events ?? []), ...error, done].map(eventLine));
     void this.#deps.signals.executionChanged(session, executionId);
-  }
-
-  #spent(before: Usage | null, usage: Usage): void {
-    this.#usage = {
-      inputTokens: (before?.inputTokens ?? 0) + usage.inputTokens,
-      outputTokens: (before?.outputTokens ?? 0) + usage.outputTokens,
-    };
-    this.#recorder.usage(this.#usage);
   }
 
   #changed(): void {
@@ -366,8 +377,20 @@ const INTERNAL: ExecutionError = {
   code: 'internal',
   message: 'Something went wrong on our side. Send the message again.',
 };
-const NO_USAGE: Usage = { inputTokens: 0, outputTokens: 0 };
 
 function timeLimit(ms: number): ExecutionError {
   return { code: 'time_limit', message: `The turn took longer than the ${ms / 1000} s that it may take.` };
+}
+
+function stepLimit(steps: number): ExecutionError {
+  return {
+    code: 'step_limit',
+    message: `The turn reached its limit of ${steps} model requests. Send a message to go on.`,
+  };
+}
+
+function suspendedEvent(runId: string, { callId, toolName, input, wait }: ReturnType<typeof waitingCalls>[number]) {
+  const cut = preview(JSON.stringify(input));
+  const call = { type: 'tool-call-suspended' as const, toolCallId: callId, toolName, runId, kind: wait };
+  return { ...call, input: cut ?? input, ...(cut === null ? {} : { truncated: true }) };
 }

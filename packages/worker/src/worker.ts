@@ -19,6 +19,7 @@ import { Leases } from './leases.js';
 import { Ops } from './ops.js';
 import { Reaper } from './reaper.js';
 import { createEgress } from './runtime/egress.js';
+import { McpClients } from './runtime/mcp.js';
 import type { TurnPoint } from './turn.js';
 
 /** Connections to Postgres: turns mostly wait for models, so few serve many. */
@@ -67,6 +68,7 @@ export async function startWorker(
   const events = new EventStream(redis);
   const turnQueue = new TurnQueue(queueRedis);
   const egress = createEgress({ allowPrivateNetwork: config.allowPrivateNetwork });
+  const mcp = new McpClients({ fetch: egress.fetch });
   const leases = new Leases(db, workerId, leaseMs, log);
   const chatLock = new ChatLock(redis);
   const concurrency = config.workerConcurrency;
@@ -80,6 +82,7 @@ export async function startWorker(
       events,
       signals,
       egress,
+      mcp,
       encryptionKey,
       log,
       point,
@@ -114,6 +117,7 @@ export async function startWorker(
     listener.stop();
     await turnQueue.stop();
     for (const connection of [redis, queueRedis, jobRedis, subscriber]) connection.disconnect();
+    await mcp.close();
     await egress.close();
     await ops.stop();
     await db.stop();

@@ -1,4 +1,6 @@
 import { readSteered } from '@turnkeep/shared/chat/events-from-record';
+import type { AcceptedAnswer } from '@turnkeep/shared/chat/resume';
+import { usageOf } from '@turnkeep/shared/chat/sessions';
 import type { Accepted } from '@turnkeep/shared/contract/chat';
 import type { Database } from '@turnkeep/shared/db/database';
 import { type Cursor, formatCursor } from './cursor.js';
@@ -28,6 +30,32 @@ export async function streamMessage(
   else if (result.outcome === 'steered') await sendSteered(deps.db, stream, queueId);
   else if (result.executionId)
     await follow(deps, stream, { sessionId, executionId: result.executionId, after: START, from: fromOf(result) });
+  connection.end();
+}
+
+/**
+ * The stream that answers an accepted answer (contract, section 5): `resume-accepted`, then the continuation. While other
+ * calls of the run still wait, the run stays suspended and says so; a Stop meanwhile cancels the accepted answer.
+ */
+export async function streamResume(
+  deps: FollowerDeps,
+  stream: OpenStream,
+  accepted: AcceptedAnswer,
+  wait: Wait,
+): Promise<void> {
+  const { connection } = stream;
+  const { sessionId, runId, toolCallId, remaining, executionId } = accepted;
+  connection.onClose(wait.close);
+  connection.send({ type: 'resume-accepted', sessionId, runId, toolCallId, remaining });
+  const result = remaining > 0 ? null : await wait.outcome;
+  if (remaining > 0 || result?.outcome === 'cancelled') {
+    const status = remaining > 0 ? 'suspended' : 'cancelled';
+    connection.send({ type: 'done', sessionId, executionId, status, usage: await usageOf(deps.db, executionId) });
+  } else if (result?.executionId) {
+    const followed = { sessionId, executionId: result.executionId, after: START, from: fromOf(result) };
+    await follow(deps, stream, followed);
+  }
+  wait.close();
   connection.end();
 }
 

@@ -5,6 +5,7 @@ import { type Database, isUniqueViolation, type Query, type SessionRow } from '.
 import { attachmentsOf } from './attachments.js';
 import type { SessionRef } from './refs.js';
 import { refreshSession } from './session-status.js';
+import { CHECKPOINT_VERSION } from './suspend.js';
 
 export interface ClaimRequest {
   sessionId: string;
@@ -73,7 +74,8 @@ export async function claimNext(db: Database, request: ClaimRequest): Promise<Cl
       if (!session) return { claimed: null, reason: 'gone' };
       const next = await candidate(tx, session);
       if (!next || next.agent_deleted) return { claimed: null, reason: 'gone' };
-      if (next.running || next.checkpoint_status === 'open') return { claimed: null, reason: 'busy' };
+      const waits = next.checkpoint_status === 'open' || next.checkpoint_version > CHECKPOINT_VERSION;
+      if (next.running || waits) return { claimed: null, reason: 'busy' };
       if (next.role === null || next.role === 'viewer') return { claimed: null, reason: 'unauthorized' };
       if (next.checkpoint_status === null && next.queue_id === null) return { claimed: null, reason: 'empty' };
       const claimed = next.checkpoint_id
@@ -168,7 +170,8 @@ async function claimItem(
 }
 
 /**
- * A continuation keeps the configuration that its checkpoint was made under, and goes on in its run's last segment.
+ * A continuation keeps the configuration that its checkpoint was made under, and goes on in its run's last segment. The
+ * calls that are not through are its own from now on. A checkpoint of a newer release is left to that release's workers.
  */
 async function claimResume(
   tx: Query,
@@ -183,9 +186,12 @@ async function claimResume(
        update sessions set execution_count = $4 where id = $2
      ), resumed as (
        update checkpoints set status = 'resumed', continuation_id = $1, state = null where id = $7
+     ), calls as (
+       update tool_calls set execution_id = $1 where execution_id = $8 and state in ('running', 'suspended')
      )
-     insert into executions (id, session_id, run_id, number, status, worker_id, lease_expires_at, checkpoint_id, config, steps, started_at)
-     select $1, $2, $3, $4, 'running', $5, clock_timestamp() + $6 * interval '1 ms', $7, config, steps, clock_timestamp()
+     insert into executions (id, session_id, run_id, number, status, worker_id, lease_expires_at, checkpoint_id, config, steps, steerable, started_at)
+     select $1, $2, $3, $4, 'running', $5, clock_timestamp() + $6 * interval '1 ms', $7, config, steps,
+       steps + 1 < (config->'limits'->>'maxSteps')::integer, clock_timestamp()
      from executions where id = $8`,
     [executionId, session.id, next.run_id, number, workerId, leaseMs, checkpointId, next.checkpoint_execution],
   );

@@ -5,8 +5,8 @@ import type { Query } from '../db/database.js';
 export interface Entry {
   messageId: string;
   n: number;
-  kind: 'step' | 'text' | 'reasoning' | 'tool-call' | 'child-text' | 'child-reasoning' | 'child-cut';
-  /** The id of the text or reasoning that the row is a piece of. */
+  kind: 'step' | 'text' | 'reasoning' | 'tool-call' | 'child-text' | 'child-reasoning';
+  /** The id of the text or reasoning that the row is a piece of; of a delegate's: `cut` where some of it is not kept. */
   block: string | null;
   toolCallId: string | null;
   text: string | null;

@@ -20,7 +20,7 @@ interface MessageRow {
 
 interface EntryRow {
   message_id: string;
-  kind: 'step' | 'text' | 'reasoning' | 'tool-call' | 'child-text' | 'child-reasoning' | 'child-cut';
+  kind: 'step' | 'text' | 'reasoning' | 'tool-call' | 'child-text' | 'child-reasoning';
   block: string | null;
   tool_call_id: string | null;
   text: string | null;
@@ -157,7 +157,7 @@ function toPart(call: CallRow, entries: EntryRow[], parents: Map<string | null, 
             text: said('child-text'),
             reasoning: said('child-reasoning'),
             toolCalls: children.map((child) => toPart(child, entries, parents)),
-            truncated: kept.some((entry) => entry.kind === 'child-cut'),
+            truncated: kept.some((entry) => entry.block === 'cut'),
           },
         }
       : {}),

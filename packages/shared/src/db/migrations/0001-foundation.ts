@@ -213,7 +213,7 @@ create table entries (
   execution_number integer not null,
   n bigint not null,
   execution_id uuid not null references executions on delete cascade,
-  kind text not null check (kind in ('step', 'text', 'reasoning', 'tool-call', 'child-text', 'child-reasoning', 'child-cut')),
+  kind text not null check (kind in ('step', 'text', 'reasoning', 'tool-call', 'child-text', 'child-reasoning')),
   block text,
   tool_call_id text,
   text text,
