@@ -109,8 +109,7 @@ function describe(error: unknown): Error {
   const facts = [
     error instanceof Error ? error.name : typeof error,
     fieldOf(error, 'status'),
-    fieldOf(error, 'serviceCode'),
-    fieldOf(cause, 'code'),
+    fieldOf(error, 'serviceCode') ?? fieldOf(error, 'code') ?? fieldOf(cause, 'code'),
   ];
   return new Error(`S3: ${facts.filter((fact) => typeof fact === 'string' || typeof fact === 'number').join(' ')}`);
 }
