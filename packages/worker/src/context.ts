@@ -1,13 +1,13 @@
 import { readCredential } from '@turnkeep/shared/agents/credentials';
 import { readDelegates } from '@turnkeep/shared/agents/read-delegates';
-import { readAttachmentBytes } from '@turnkeep/shared/chat/attachments';
 import { type HistoryItem, readHistory } from '@turnkeep/shared/chat/history';
 import { type Answer, readAnswers } from '@turnkeep/shared/chat/resume';
 import type { AgentModel } from '@turnkeep/shared/contract/agent';
-import type { Database, Query } from '@turnkeep/shared/db/database';
+import type { Query } from '@turnkeep/shared/db/database';
 import { UnsealError } from '@turnkeep/shared/secrets/seal';
 import type { ModelMessage } from 'ai';
 import type { LoopHost } from './agent-loop.js';
+import { type BytesSource, loadPatiently } from './attachment-bytes.js';
 import { type Delegates, readCheckpoint } from './checkpoint.js';
 import { type Frame, newFrame } from './frame.js';
 import type { RunningTurn } from './running-turn.js';
@@ -30,14 +30,15 @@ export interface RunStart {
  * continuation has its own in the checkpoint.
  * @throws TurnFailure `checkpoint_unreadable`
  */
-export async function startRun(db: Database, turn: RunningTurn): Promise<RunStart> {
+export async function startRun(source: BytesSource, turn: RunningTurn): Promise<RunStart> {
+  const { db } = source;
   const { checkpoint, config, session } = turn.claimed;
   if (checkpoint) {
     const state = readCheckpoint(checkpoint.version, checkpoint.state);
     return { ...state, isNew: false, answers: await readAnswers(db, checkpoint.checkpointId) };
   }
   const [messages, delegates] = await Promise.all([
-    loadContext(db, turn),
+    loadContext(source, turn),
     readDelegates(db, session.projectId, config),
   ]);
   return { root: newFrame([], config, messages), delegates, steps: 0, isNew: true, answers: new Map() };
@@ -53,10 +54,10 @@ export async function listServers(host: Pick<LoopHost, 'mcp' | 'turn'>, frame: F
 }
 
 /** What the model is told before its first request of a turn: the session so far, and the message that the turn starts with. */
-async function loadContext(db: Database, turn: RunningTurn): Promise<ModelMessage[]> {
+async function loadContext(source: BytesSource, turn: RunningTurn): Promise<ModelMessage[]> {
   const { config } = turn.claimed;
-  const items = await readHistory(db, turn.owner.sessionId, turn.owner.executionNumber);
-  return buildHistory(toEntries(db, items), {
+  const items = await readHistory(source.db, turn.owner.sessionId, turn.owner.executionNumber);
+  return buildHistory(toEntries(source, turn, items), {
     providerKey: providerKey(config.model),
     maxToolOutputChars: config.limits.maxToolOutputChars,
     acceptsFile: (mimeType) => acceptsFile(config.model.provider, mimeType),
@@ -65,13 +66,13 @@ async function loadContext(db: Database, turn: RunningTurn): Promise<ModelMessag
 
 /** User messages that were steered in, as the model gets them. */
 export async function steeredContext(
-  db: Query,
+  source: BytesSource,
   turn: RunningTurn,
   messages: { text: string; attachments: Extract<HistoryItem, { type: 'user' }>['attachments'] }[],
 ): Promise<ModelMessage[]> {
   const { config } = turn.claimed;
   const items = messages.map(({ text, attachments }) => ({ type: 'user' as const, text, attachments }));
-  return buildHistory(toEntries(db, items), {
+  return buildHistory(toEntries(source, turn, items), {
     providerKey: providerKey(config.model),
     maxToolOutputChars: config.limits.maxToolOutputChars,
     acceptsFile: (mimeType) => acceptsFile(config.model.provider, mimeType),
@@ -79,20 +80,24 @@ export async function steeredContext(
 }
 
 /** Pieces of one text, as the record's flushes cut it, become one text again; attachments are read when they are needed. */
-function toEntries(db: Query, items: HistoryItem[]): HistoryEntry[] {
+function toEntries(source: BytesSource, turn: RunningTurn, items: HistoryItem[]): HistoryEntry[] {
   const entries: HistoryEntry[] = [];
   let block: string | null = null;
   for (const item of items) {
     const last = entries.at(-1);
     if (item.type === 'text' && last?.type === 'text' && item.block === block) last.text += item.text;
-    else if (item.type === 'user') entries.push(withBytes(db, item));
+    else if (item.type === 'user') entries.push(withBytes(source, turn, item));
     else entries.push(item.type === 'text' ? { type: 'text', text: item.text } : item);
     block = item.type === 'text' ? item.block : null;
   }
   return entries;
 }
 
-function withBytes(db: Query, { text, attachments }: Extract<HistoryItem, { type: 'user' }>): HistoryEntry {
+function withBytes(
+  source: BytesSource,
+  turn: RunningTurn,
+  { text, attachments }: Extract<HistoryItem, { type: 'user' }>,
+): HistoryEntry {
   return {
     type: 'user',
     text,
@@ -100,7 +105,7 @@ function withBytes(db: Query, { text, attachments }: Extract<HistoryItem, { type
       fileName,
       mimeType,
       sizeBytes,
-      load: () => readAttachmentBytes(db, attachmentId),
+      load: () => loadPatiently(source, turn, attachmentId),
     })),
   };
 }

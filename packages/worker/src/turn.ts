@@ -1,3 +1,4 @@
+import type { AttachmentStore } from '@turnkeep/shared/attachments/store';
 import { INTERRUPTED } from '@turnkeep/shared/chat/interrupt';
 import type { Answer } from '@turnkeep/shared/chat/resume';
 import { type FinalStatus, type Settled, settleExecution, settleOrSteer } from '@turnkeep/shared/chat/settle';
@@ -42,6 +43,7 @@ export interface TurnDeps {
   signals: Signals;
   egress: Egress;
   mcp: McpClients;
+  attachmentStore: AttachmentStore;
   encryptionKey: Buffer;
   log: Log;
   /** Named points at which a test can hold or kill the process; a product build does nothing there. */
@@ -143,8 +145,7 @@ export class Turn {
   }
 
   async #begin() {
-    const { db } = this.#deps;
-    const start = await startRun(db, this.#turn);
+    const start = await startRun(this.#deps, this.#turn);
     this.#steps = start.steps;
     this.#recorder.steps = start.steps;
     const host = this.#host(start.delegates);
@@ -236,7 +237,7 @@ export class Turn {
     this.#changed();
     void this.#deps.signals.queueChanged(session);
     const messages = steered.map(({ message }) => message);
-    root.messages.push(...(await steeredContext(this.#deps.db, this.#turn, messages)));
+    root.messages.push(...(await steeredContext(this.#deps, this.#turn, messages)));
   }
 
   async #settleOrSteer(): Promise<Settled | ConsumedSteers | null> {

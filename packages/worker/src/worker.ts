@@ -68,6 +68,7 @@ export async function startWorker(
   const events = new EventStream(redis);
   const turnQueue = new TurnQueue(queueRedis);
   const egress = createEgress({ allowPrivateNetwork: config.allowPrivateNetwork });
+  const attachmentStore = openStore(config.attachments);
   const mcp = new McpClients({ fetch: egress.fetch });
   const leases = new Leases(db, workerId, leaseMs, log);
   const chatLock = new ChatLock(redis);
@@ -83,6 +84,7 @@ export async function startWorker(
       signals,
       egress,
       mcp,
+      attachmentStore,
       encryptionKey,
       log,
       point,
@@ -92,7 +94,7 @@ export async function startWorker(
     jobRedis,
   );
   const reaper = new Reaper({ db, events, signals, turnQueue, leaseMs, log });
-  const housekeeping = new Housekeeping(db, signals, openStore(config.attachments), log);
+  const housekeeping = new Housekeeping(db, signals, attachmentStore, log);
   const listener = new SignalListener(subscriber);
   listener.listen(channels.worker(workerId), (signal) => {
     if (signal.kind === 'cancel') leases.cancel(signal.executionId);

@@ -1,5 +1,5 @@
 import { expectObjects, giveUpObjects } from '../attachments/loose-objects.js';
-import { type AttachmentStore, rowsOnly, StoreAway } from '../attachments/store.js';
+import { type AttachmentStore, StoreAway } from '../attachments/store.js';
 import type { AttachmentView } from '../contract/chat.js';
 import { newId } from '../contract/ids.js';
 import { ProblemError } from '../contract/problems.js';
@@ -199,13 +199,6 @@ export async function loadBytes(db: Query, store: AttachmentStore, attachmentId:
     attachmentId,
   ]);
   return row ? bytesOf(store, row) : null;
-}
-
-/** The bytes of an attachment that stands in its row. Throws where it is gone. */
-export async function readAttachmentBytes(db: Query, attachmentId: string): Promise<Buffer> {
-  const bytes = await loadBytes(db, rowsOnly, attachmentId);
-  if (!bytes) throw new Error('an attachment of the transcript is gone');
-  return bytes;
 }
 
 async function bytesOf(store: AttachmentStore, { data, object_key, size_bytes }: BytesRow): Promise<Buffer | null> {

@@ -1,5 +1,5 @@
 import type { AssistantModelMessage, ModelMessage, ToolModelMessage, UserModelMessage } from 'ai';
-import { attachmentParts, type HistoryAttachment } from './attachment.js';
+import { attachmentParts, type HistoryAttachment, newestOf } from './attachment.js';
 import { wireCallId, wireToolName } from './call-id.js';
 import { isJsonObject, type JsonObject, parseForeignJson } from './json.js';
 import { cutForModel } from './tool-output.js';
@@ -47,6 +47,8 @@ type AssistantContent = Exclude<AssistantModelMessage['content'], string>;
  */
 export async function buildHistory(entries: readonly HistoryEntry[], options: HistoryOptions): Promise<ModelMessage[]> {
   const usedIds = new Set<string>();
+  const files = entries.flatMap((entry) => (entry.type === 'user' ? entry.attachments : []));
+  const given = newestOf(files, options.acceptsFile);
   const messages: ModelMessage[] = [];
   let step: (Extract<HistoryEntry, { type: 'text' }> | HistoryToolCall)[] = [];
   const closeStep = () => {
@@ -59,7 +61,7 @@ export async function buildHistory(entries: readonly HistoryEntry[], options: Hi
       continue;
     }
     closeStep();
-    if (entry.type === 'user') messages.push(...(await userMessages(entry, options)));
+    if (entry.type === 'user') messages.push(...(await userMessages(entry, options, given)));
   }
   closeStep();
   return messages;
@@ -68,8 +70,9 @@ export async function buildHistory(entries: readonly HistoryEntry[], options: Hi
 async function userMessages(
   { text, attachments }: Extract<HistoryEntry, { type: 'user' }>,
   { acceptsFile }: HistoryOptions,
+  given: ReadonlySet<HistoryAttachment>,
 ): Promise<UserModelMessage[]> {
-  const files = await attachmentParts(attachments, acceptsFile);
+  const files = await attachmentParts(attachments, acceptsFile, given);
   if (text.trim() !== '') return [{ role: 'user', content: [{ type: 'text', text }, ...files] }];
   // Anthropic refuses blank text, and a message that says nothing was said nevertheless.
   return [{ role: 'user', content: files.length > 0 ? files : [{ type: 'text', text: '[The message is blank.]' }] }];

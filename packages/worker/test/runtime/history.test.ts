@@ -144,7 +144,7 @@ describe('the history that a model is given', () => {
       fileName,
       mimeType,
       sizeBytes: bytes.length,
-      load: () => Promise.resolve(Buffer.from(bytes)),
+      load: (): Promise<Buffer | null> => Promise.resolve(Buffer.from(bytes)),
     });
     const withFiles = async (...attachments: ReturnType<typeof attached>[]) =>
       (await build([{ type: 'user', text: 'see', attachments }], { acceptsFile: (type) => type === 'image/png' }))[0]!;
@@ -184,6 +184,45 @@ describe('the history that a model is given', () => {
         type: 'text',
         text: '[Attached file a.zip (application/zip, 5 bytes); its content cannot be shown to this model.]',
       });
+    });
+
+    it('notes what is gone from its store', async () => {
+      const gone = { ...attached('a.png', 'image/png'), load: (): Promise<Buffer | null> => Promise.resolve(null) };
+      const text = '[Attached file a.png (image/png, 5 bytes); its content is gone.]';
+      expect((await withFiles(gone)).content).to.deep.include({ type: 'text', text });
+    });
+
+    it('gives the newest files that fit together, and notes older ones without loading them', async () => {
+      const megabytes = (fileName: string, count: number, load?: () => Promise<never>) => ({
+        ...attached(fileName, 'image/png'),
+        sizeBytes: count * 1024 * 1024,
+        ...(load && { load }),
+      });
+      const refuse = () => Promise.reject(new Error('was loaded'));
+      const messages = await build(
+        [
+          { type: 'user', text: 'first', attachments: [megabytes('tiny.png', 1, refuse)] },
+          { type: 'user', text: 'second', attachments: [megabytes('old.png', 20, refuse)] },
+          {
+            type: 'user',
+            text: 'third',
+            attachments: [megabytes('new.png', 15), attached('a.zip', 'application/zip')],
+          },
+        ],
+        { acceptsFile: (type) => type === 'image/png' },
+      );
+      const shown: { type: string; text?: string; filename?: string }[] = messages.flatMap(({ content }) =>
+        typeof content === 'string' ? [] : (content as { type: string }[]),
+      );
+      expect(shown.filter((part) => part.type === 'file').map((part) => part.filename)).to.deep.equal(['new.png']);
+      const notes = shown.filter((part) => part.text?.includes('newer files take all the room'));
+      expect(notes).to.have.length(2);
+    });
+
+    it('gives the newest file whatever its size', async () => {
+      const huge = { ...attached('huge.png', 'image/png'), sizeBytes: 100 * 1024 * 1024 };
+      const { content } = await withFiles(huge);
+      expect(Array.isArray(content) && content.some((part) => part.type === 'file')).to.equal(true);
     });
 
     it('gives a message of nothing but a file', async () => {
