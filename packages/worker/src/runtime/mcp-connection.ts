@@ -99,8 +99,8 @@ export class McpConnection {
     } catch (error) {
       const { hasSession, status } = exchange;
       if (!isRefusal(error) || status === undefined || status >= 400) this.#isSound = false;
-      // Servers say it with a JSON-RPC error too, which the client takes for the tool's.
-      if (status === 404 && hasSession) throw new SessionLost('The session is unknown.', { cause: error });
+      // 404 by the specification, 400 by the official SDK's examples; often with a JSON-RPC error that looks like a tool's.
+      if (hasSession && (status === 404 || status === 400)) throw new SessionLost(status, { cause: error });
       throw error;
     } finally {
       signal.removeEventListener('abort', onAbort);

@@ -7,6 +7,7 @@ import { AnswerCut, AskedTwice, SessionLost } from './mcp-wire.js';
 
 /** A server's own words, in code points; more is no message but a page. */
 const MAX_WORDS = 2_000;
+const NO_MCP = 'it does not answer as an MCP server does';
 
 /** The server understood a request and refused it: the connection is sound. */
 export function isRefusal(error: unknown): error is MCPClientError {
@@ -17,27 +18,39 @@ export function isRefusal(error: unknown): error is MCPClientError {
  * Why a server could not be asked: a clause with the server as `it`, fit for the model. A network error's own text names
  * addresses of the inside, so only what a server says about a request is repeated.
  */
-export function reasonOf(error: unknown): string {
+export function reasonOf(thrown: unknown): string {
+  const error = unwrapped(thrown);
   if (error instanceof EgressRefused) return `it was not asked. ${error.message}`;
   if (error instanceof TooLarge) return 'its answer is too large';
   if (error instanceof TimedOut) return 'it did not answer in time';
   if (error instanceof AskedTwice) return 'it wants more input than the call has';
   if (error instanceof AnswerCut) return 'the connection ended before it had answered';
-  if (error instanceof SessionLost) return 'it has lost the session, as after a restart';
+  if (error instanceof SessionLost) {
+    return `it refused the request with HTTP status ${error.status}, as a server does that has restarted`;
+  }
   const code = codeOf(error);
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return 'its host name cannot be resolved';
   if (code === 'ECONNREFUSED') return 'it refuses connections and may not be running';
   if (code !== undefined && /CERT|^ERR_TLS/.test(code)) return 'its TLS certificate is not valid';
   if (MCPClientError.isInstance(error)) return reasonOfProtocol(error);
-  return 'it cannot be reached, or the connection broke';
+  // What fetch throws is a TypeError; the rest comes from reading the answer.
+  const isNetwork = code !== undefined || error instanceof TypeError;
+  return isNetwork ? 'it cannot be reached, or the connection broke' : NO_MCP;
 }
 
 /** What a failed call tells the model, in sentences; `server` is the entry's name. */
-export function callFailure(server: string, error: unknown): string {
+export function callFailure(server: string, thrown: unknown): string {
+  const error = unwrapped(thrown);
   if (isRefusal(error)) return wordsOf(error);
   const reason = `The server ${server} gave no result: ${reasonOf(error).replace(/\.$/, '')}.`;
   if (error instanceof SessionLost) return `${reason} The tool did not run; it can be called again.`;
   return neverArrived(error) ? `${reason} The tool did not run.` : `${reason} The tool may have run.`;
+}
+
+/** By the protocol of 2026 the client hides what went wrong behind an error of its own. */
+function unwrapped(error: unknown): unknown {
+  const isShell = MCPClientError.isInstance(error) && error.code === undefined && error.statusCode === undefined;
+  return isShell && error.cause instanceof Error ? error.cause : error;
 }
 
 function neverArrived(error: unknown): boolean {
@@ -46,9 +59,9 @@ function neverArrived(error: unknown): boolean {
 
 function reasonOfProtocol(error: MCPClientError): string {
   if (error.statusCode === 401 || error.statusCode === 403) return `it wants a sign-in (HTTP ${error.statusCode})`;
-  if (error.statusCode !== undefined) return `it answered with HTTP status ${error.statusCode}`;
+  if ((error.statusCode ?? 0) >= 300) return `it answered with HTTP status ${error.statusCode}`;
   if (isRefusal(error)) return `it said: ${wordsOf(error)}`;
-  return 'it does not answer as an MCP server does';
+  return NO_MCP;
 }
 
 /** What a server said when it refused a request: storable, at most 2,000 code points. */

@@ -23,7 +23,7 @@ export async function listServer(options: McpConnectionOptions): Promise<ServerL
     return { ...(await readPages(connection, options.signal)), isLegacy: connection.protocolVersion < '2026' };
   } finally {
     // Not waited for: the tools are there, and the end of a session may take a slow server seconds.
-    void connection.close();
+    options.onFarewell(connection.close());
   }
 }
 

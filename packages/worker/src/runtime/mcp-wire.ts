@@ -40,6 +40,13 @@ export class AskedTwice extends Error {
 /** The server does not know the session any more, as after a restart. It did not look at the request. */
 export class SessionLost extends Error {
   override readonly name = 'SessionLost';
+
+  constructor(
+    readonly status: number,
+    options: ErrorOptions,
+  ) {
+    super(`The session is unknown: HTTP status ${status}.`, options);
+  }
 }
 
 /** The connection ended where an answer should have come. */

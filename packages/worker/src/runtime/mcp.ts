@@ -195,11 +195,11 @@ export class McpClients {
     const connection = await open.connection.catch(() => undefined);
     if (connection?.isSound === false) this.#forget(key, open);
     if (open.calls > 0) return;
-    if (this.#connections.get(key) !== open) return void closeConnection(open);
+    if (this.#connections.get(key) !== open) return this.#keep(closeConnection(open));
     clearTimeout(open.idle);
     open.idle = setTimeout(() => {
       this.#forget(key, open);
-      void closeConnection(open);
+      this.#keep(closeConnection(open));
     }, this.#options.idleMs).unref();
   }
 
@@ -208,11 +208,13 @@ export class McpClients {
   }
 
   #connectionOptions(url: string, maxAnswerBytes: number) {
-    const onFarewell = (sent: Promise<void>) => {
-      this.#farewells.add(sent);
-      void sent.finally(() => this.#farewells.delete(sent));
-    };
-    return { url, fetch: this.#options.fetch, maxAnswerBytes, onFarewell };
+    return { url, fetch: this.#options.fetch, maxAnswerBytes, onFarewell: (sent: Promise<void>) => this.#keep(sent) };
+  }
+
+  /** What nobody waits for but `close`. */
+  #keep(farewell: Promise<void>): void {
+    this.#farewells.add(farewell);
+    void farewell.finally(() => this.#farewells.delete(farewell));
   }
 }
 
