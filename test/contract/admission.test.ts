@@ -30,7 +30,7 @@ describe('admission under the chat lock (section 9)', function () {
   it('a lost lock ends the execution interrupted, without a request to the model; the next message starts', async () => {
     const [marker, next, sessionId] = [unique('lost'), unique('next'), randomUUID()];
     cluster.model.on(next, say('started'));
-    const claimed = claims.next();
+    const claimed = claims.next({ session_id: sessionId });
     const stream = await chat.send(marker, { sessionId });
     await claimed;
     const held = await locks(sessionId);
@@ -45,7 +45,7 @@ describe('admission under the chat lock (section 9)', function () {
 
   it('another’s lock in its place is not released, nor is the runtime started under it', async () => {
     const [marker, sessionId] = [unique('taken'), randomUUID()];
-    const claimed = claims.next();
+    const claimed = claims.next({ session_id: sessionId });
     const stream = await chat.send(marker, { sessionId });
     await claimed;
     const [key = ''] = await locks(sessionId);
@@ -60,7 +60,7 @@ describe('admission under the chat lock (section 9)', function () {
     for (const main of [0, 1]) {
       const [marker, sessionId] = [unique('waits'), randomUUID()];
       cluster.model.on(marker, never());
-      const claimed = claims.next();
+      const claimed = claims.next({ session_id: sessionId });
       const stream = await chat.send(marker, { sessionId });
       const executionId = String((await claimed).id);
       expect(await chat.stop(sessionId, executionId, main)).to.deep.equal({ cancelRequested: true });
@@ -92,7 +92,7 @@ describe('admission under the chat lock (section 9)', function () {
     way.cut();
     const [marker, sessionId] = [unique('unheard'), randomUUID()];
     cluster.model.on(marker, never());
-    const claimed = claims.next();
+    const claimed = claims.next({ session_id: sessionId });
     const stream = await chat.send(marker, { sessionId });
     const executionId = String((await claimed).id);
     expect(await chat.stop(sessionId, executionId, main)).to.deep.equal({ cancelRequested: true });

@@ -214,7 +214,7 @@ describe('Stop (sections 5 and 9)', () => {
     async function round(main: number, when: (stream: SseStream) => Promise<unknown>): Promise<string> {
       const [marker, next, sessionId] = [unique('random'), unique('after'), randomUUID()];
       cluster.model.on(marker, reply(say('a', 'b'), callTool('quick', {})), say('c', 'd'));
-      const claimed = claims.next();
+      const claimed = claims.next({ session_id: sessionId });
       const stream = await chat.send(marker, { main, sessionId });
       const instant = when(stream);
       const executionId = String((await claimed).id);

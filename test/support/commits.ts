@@ -4,8 +4,8 @@ import type { TestDatabase } from './postgres.js';
 
 /** Tells a test of commits, on a connection of its own. */
 export interface CommitWatch {
-  /** Resolves with the row of the next commit that the watch's condition holds for, as JSON has it. */
-  next(): Promise<Record<string, unknown>>;
+  /** Resolves with the row, as JSON has it, of the next commit that is told of and has these fields. */
+  next(fields?: Record<string, unknown>): Promise<Record<string, unknown>>;
   stop(): Promise<void>;
 }
 
@@ -32,11 +32,20 @@ export async function watchCommits(
   await client.connect();
   await client.query(`listen ${name}`);
   return {
-    next: () => {
+    next: (fields = {}) => {
       const noticed = new Promise<Record<string, unknown>>((resolve) => {
-        client.once('notification', ({ payload }) => resolve(JSON.parse(payload ?? '{}')));
+        const listener = ({ payload }: { payload?: string | undefined }) => {
+          const row = JSON.parse(payload ?? '{}') as Record<string, unknown>;
+          if (Object.entries(fields).some(([name, value]) => row[name] !== value)) return;
+          client.off('notification', listener);
+          resolve(row);
+        };
+        client.on('notification', listener);
       });
-      return within(noticed, () => `no ${event} of ${table} where ${condition} was committed`);
+      return within(
+        noticed,
+        () => `no ${event} of ${table} where ${condition} ${JSON.stringify(fields)} was committed`,
+      );
     },
     stop: async () => {
       await client.end();
