@@ -1,5 +1,5 @@
 // `npm run bench`: starts both sides, measures, and prints a table in Markdown. Options: `--only=acceptance,turns,relay`, and
-// `--scale=0.2` for a quick look. It ends with 0 whatever the figures are: they are for people to judge.
+// `--scale=0.2` for a quick look, `--profile=FOLDER` for CPU profiles. It ends with 0 whatever the figures are: they are for people to judge.
 import { parseArgs } from 'node:util';
 import { dropTemplate } from '../test/support/postgres.js';
 import { describeMachine } from './machine.js';
@@ -19,11 +19,11 @@ const MEASURES: Record<string, (sides: Sides, scale: Scale) => Promise<Row[]>> =
 const { values } = parseArgs({
   // pnpm hands on the `--` that stands before the options.
   args: process.argv.slice(2).filter((argument) => argument !== '--'),
-  options: { only: { type: 'string' }, scale: { type: 'string', default: '1' } },
+  options: { only: { type: 'string' }, scale: { type: 'string', default: '1' }, profile: { type: 'string' } },
 });
 const wanted = values.only?.split(',') ?? Object.keys(MEASURES);
 const scale = new Scale(Number(values.scale));
-const sides = await startSides();
+const sides = await startSides(values.profile);
 try {
   const machine = await describeMachine(sides.pool, sides.redis);
   const rows: Row[] = [];

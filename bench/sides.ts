@@ -1,8 +1,9 @@
+import path from 'node:path';
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import { Cluster } from '../test/support/cluster.js';
 import type { BareSetup } from './bare/setup.js';
-import { recordTurn } from './bare/turn-scripts.js';
+import { type PreparedTurn, prepareTurn, recordTurn } from './bare/turn-scripts.js';
 import { type Child, startChild } from './child.js';
 import { LoadClient } from './load/client.js';
 
@@ -16,6 +17,7 @@ export interface Sides {
   accepting: LoadClient;
   /** The statements of a turn, and connections for what is measured without a process around it. */
   setup: BareSetup;
+  scripts: PreparedTurn;
   pool: pg.Pool;
   redis: Redis;
   stop(): Promise<void>;
@@ -24,9 +26,17 @@ export interface Sides {
 /** Executions that a worker runs at once, on both sides. */
 const CONCURRENCY = 200;
 
-/** Starts both sides on the Postgres and the Redis that the environment names, each with databases of its own. */
-export async function startSides(): Promise<Sides> {
-  const env = { NODE_ENV: 'production', MAX_STREAMS: '1000', WORKER_CONCURRENCY: String(CONCURRENCY) };
+/**
+ * Starts both sides on the Postgres and the Redis that the environment names, each with databases of its own.
+ * @param profiles a folder for CPU profiles of the product's processes
+ */
+export async function startSides(profiles?: string): Promise<Sides> {
+  const env = {
+    NODE_ENV: 'production',
+    MAX_STREAMS: '1000',
+    WORKER_CONCURRENCY: String(CONCURRENCY),
+    ...(profiles ? profiling(profiles) : {}),
+  };
   const model = await startChild('./model/server.ts');
   const modelUrl = `http://127.0.0.1:${model.port}/v1`;
   const product = await new Cluster({ mains: 1, workers: 1, env }).start();
@@ -47,6 +57,7 @@ export async function startSides(): Promise<Sides> {
   return {
     ...clients,
     setup: bareSetup,
+    scripts: prepareTurn(bareSetup.scripts),
     pool,
     redis,
     stop: async () => {
@@ -57,6 +68,11 @@ export async function startSides(): Promise<Sides> {
       await Promise.all([product.stop(), accepting.stop()]);
     },
   };
+}
+
+function profiling(folder: string): Record<string, string> {
+  const module = new URL('./profile.mjs', import.meta.url).href;
+  return { NODE_OPTIONS: `--import=${module}`, BENCH_PROFILES: path.resolve(folder) };
 }
 
 async function stopAll(children: Child[]): Promise<void> {

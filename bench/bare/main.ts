@@ -9,9 +9,10 @@ import Koa from 'koa';
 import pg from 'pg';
 import { type Ids, runOn } from './script.js';
 import { BARE_QUEUE, bareStream, receiveSetup } from './setup.js';
-import { newIds } from './turn-scripts.js';
+import { newIds, prepareTurn } from './turn-scripts.js';
 
-const { databaseUrl, redisUrl, scripts } = await receiveSetup();
+const { databaseUrl, redisUrl, ...setup } = await receiveSetup();
+const scripts = prepareTurn(setup.scripts);
 const pool = new pg.Pool({ connectionString: databaseUrl, max: 20 });
 const queue = new Queue<Ids>(BARE_QUEUE.name, { connection: new Redis(redisUrl), prefix: BARE_QUEUE.prefix });
 const readers: Redis[] = [];

@@ -50,21 +50,25 @@ function replaceAll(text: string, replacements: Map<string, string>): string {
   return replaced;
 }
 
-/** Runs a script on one connection, statement by statement. */
-export async function run(client: pg.PoolClient, script: Script, ids: Ids): Promise<void> {
-  for (const statement of script) {
-    const { text, values, name } = fill(statement, ids);
-    if (name) await client.query({ name, text, values: values ?? [] });
-    else if (values) await client.query(text, values);
-    else await client.query(text);
-  }
+/** A script that is ready to run: what is the same for every turn is worked out beforehand, so that running costs little. */
+export type Prepared = ((client: pg.PoolClient, ids: Ids) => Promise<unknown>)[];
+
+export function prepare(script: Script): Prepared {
+  return script.map(({ text, values, name }) => {
+    const textOf = filler(text) as (ids: Ids) => string;
+    if (!values) return (client, ids) => client.query(textOf(ids));
+    const fillers = values.map(filler);
+    const all = (ids: Ids) => fillers.map((fill) => fill(ids));
+    if (name) return (client, ids) => client.query({ name, text, values: all(ids) });
+    return (client, ids) => client.query(text, all(ids));
+  });
 }
 
-/** Runs a script on a connection of the pool. */
-export async function runOn(pool: pg.Pool, script: Script, ids: Ids): Promise<void> {
+/** Runs a script on a connection of the pool, statement by statement. */
+export async function runOn(pool: pg.Pool, script: Prepared, ids: Ids): Promise<void> {
   const client = await pool.connect();
   try {
-    await run(client, script, ids);
+    for (const send of script) await send(client, ids);
   } catch (error) {
     await client.query('rollback');
     throw error;
@@ -73,10 +77,17 @@ export async function runOn(pool: pg.Pool, script: Script, ids: Ids): Promise<vo
   }
 }
 
-function fill(statement: Statement, ids: Ids): Statement {
-  return mapStrings(statement, (text) =>
-    text.includes('{{') ? text.replace(/\{\{(\w+)\}\}/g, (_, name: string) => ids[name] ?? '') : text,
-  ) as Statement;
+const NAME = /\{\{(\w+)\}\}/;
+
+function filler(value: unknown): (ids: Ids) => unknown {
+  if (typeof value === 'string' && NAME.test(value)) {
+    // Every second part is a name.
+    const parts = value.split(NAME);
+    return (ids) => parts.map((part, index) => (index % 2 === 1 ? (ids[part] ?? '') : part)).join('');
+  }
+  if (!Array.isArray(value)) return () => value;
+  const fillers = value.map(filler);
+  return (ids) => fillers.map((fill) => fill(ids));
 }
 
 function mapStrings(value: unknown, map: (text: string) => string): unknown {

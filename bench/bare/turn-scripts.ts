@@ -7,21 +7,30 @@ import { settleOrSteer } from '@turnkeep/shared/chat/settle';
 import { newId } from '@turnkeep/shared/contract/ids';
 import { Database } from '@turnkeep/shared/db/database';
 import type { Chat } from '../../test/support/chat.js';
-import { type Ids, record, type Script } from './script.js';
+import { type Ids, type Prepared, prepare, record, type Script } from './script.js';
+
+type Step = 'lookUp' | 'accept' | 'claim' | 'flush' | 'settle';
 
 /** The statements of one turn, transaction by transaction. */
-export interface TurnScripts {
-  lookUp: Script;
-  accept: Script;
-  claim: Script;
-  flush: Script;
-  settle: Script;
+export type TurnScripts = Record<Step, Script>;
+
+/** The same, ready to run. */
+export type PreparedTurn = Record<Step, Prepared>;
+
+export function prepareTurn({ lookUp, accept, claim, flush, settle }: TurnScripts): PreparedTurn {
+  return {
+    lookUp: prepare(lookUp),
+    accept: prepare(accept),
+    claim: prepare(claim),
+    flush: prepare(flush),
+    settle: prepare(settle),
+  };
 }
 
 const TEXT = 'the text of the message';
 const ANSWER = 'the text of the answer';
 
-/** New ids for a turn of `runScripts`, whose message says `text`. */
+/** New ids for a turn whose message says `text`. */
 export function newIds(text: string): Ids {
   const names = ['sessionId', 'queueId', 'messageId', 'executionId', 'runId', 'segmentId'];
   return { ...Object.fromEntries(names.map((name) => [name, newId()])), text, answer: '' };

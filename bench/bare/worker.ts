@@ -6,11 +6,13 @@ import { Redis } from 'ioredis';
 import pg from 'pg';
 import { type Ids, runOn } from './script.js';
 import { BARE_QUEUE, bareStream, receiveSetup } from './setup.js';
+import { prepareTurn } from './turn-scripts.js';
 
 const LOCK_MS = 1_500;
 const KEPT_S = 330;
 
-const { databaseUrl, redisUrl, modelUrl, scripts, concurrency } = await receiveSetup();
+const { databaseUrl, redisUrl, modelUrl, concurrency, ...setup } = await receiveSetup();
+const scripts = prepareTurn(setup.scripts);
 const pool = new pg.Pool({ connectionString: databaseUrl, max: 20 });
 const redis = new Redis(redisUrl);
 const redlock = new Redlock([redis]);

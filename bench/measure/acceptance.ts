@@ -21,13 +21,13 @@ export async function measureAcceptance(sides: Sides, scale: Scale): Promise<Row
   ].map(withoutUndefined);
 }
 
-async function latencies({ accepting, bare, pool, setup }: Sides, count: number) {
+async function latencies({ accepting, bare, pool, scripts }: Sides, count: number) {
   const [queued, accepted, statements, koa] = [new Samples(), new Samples(), new Samples(), new Samples()];
   for (let i = 0; i < count; i += 1) {
     queued.add(await accepting.queued(TEXT));
     const start = nowMs();
-    await runOn(pool, setup.scripts.lookUp, {});
-    await runOn(pool, setup.scripts.accept, newIds(TEXT));
+    await runOn(pool, scripts.lookUp, {});
+    await runOn(pool, scripts.accept, newIds(TEXT));
     statements.add(nowMs() - start);
     accepted.add(await accepting.accept(TEXT));
     koa.add(await bare.accept(TEXT));

@@ -16,7 +16,7 @@ export interface DispatchParts {
 }
 
 /** Prepares BullMQ add→process, Redlock acquire and release, the claim's statements, and XADD→XREAD. */
-export async function startDispatchParts({ pool, setup }: Sides): Promise<DispatchParts> {
+export async function startDispatchParts({ pool, setup, scripts }: Sides): Promise<DispatchParts> {
   const redis = new Redis(setup.redisUrl);
   const [reader, jobs] = [new Redis(setup.redisUrl), new Redis(setup.redisUrl, { maxRetriesPerRequest: null })];
   const redlock = new Redlock([redis]);
@@ -39,10 +39,10 @@ export async function startDispatchParts({ pool, setup }: Sides): Promise<Dispat
       await held.release();
     });
   const claim = async (ids: Ids) => {
-    await runOn(pool, setup.scripts.accept, ids);
-    const ms = await timed(() => runOn(pool, setup.scripts.claim, ids));
+    await runOn(pool, scripts.accept, ids);
+    const ms = await timed(() => runOn(pool, scripts.claim, ids));
     // So that no execution is left running.
-    await runOn(pool, setup.scripts.settle, ids);
+    await runOn(pool, scripts.settle, ids);
     return ms;
   };
   const stream = async () => {
