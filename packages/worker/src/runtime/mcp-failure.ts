@@ -9,6 +9,11 @@ import { AnswerCut, AskedTwice, SessionLost } from './mcp-wire.js';
 const MAX_WORDS = 2_000;
 const NO_MCP = 'it does not answer as an MCP server does';
 
+/** No connection, so nothing was called; `cause` says why. */
+export class NotOpened extends Error {
+  override readonly name = 'NotOpened';
+}
+
 /** The server understood a request and refused it: the connection is sound. */
 export function isRefusal(error: unknown): error is MCPClientError {
   return MCPClientError.isInstance(error) && error.code !== undefined && error.statusCode === undefined;
@@ -42,9 +47,10 @@ export function reasonOf(thrown: unknown): string {
 export function callFailure(server: string, thrown: unknown): string {
   const error = unwrapped(thrown);
   if (isRefusal(error)) return wordsOf(error);
-  const reason = `The server ${server} gave no result: ${reasonOf(error).replace(/\.$/, '')}.`;
+  const isOpen = !(error instanceof NotOpened);
+  const reason = `The server ${server} gave no result: ${reasonOf(isOpen ? error : error.cause).replace(/\.$/, '')}.`;
   if (error instanceof SessionLost) return `${reason} The tool did not run; it can be called again.`;
-  return neverArrived(error) ? `${reason} The tool did not run.` : `${reason} The tool may have run.`;
+  return !isOpen || neverArrived(error) ? `${reason} The tool did not run.` : `${reason} The tool may have run.`;
 }
 
 /** By the protocol of 2026 the client hides what went wrong behind an error of its own. */

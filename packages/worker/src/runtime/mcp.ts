@@ -3,7 +3,7 @@ import type { ToolOutcome } from './http-tool.js';
 import type { JsonObject } from './json.js';
 import { within } from './mcp-bound.js';
 import { McpConnection } from './mcp-connection.js';
-import { callFailure, reasonOf } from './mcp-failure.js';
+import { callFailure, NotOpened, reasonOf } from './mcp-failure.js';
 import { listServer, type ServerListing } from './mcp-listing.js';
 import { type McpToolOffer, offersOf } from './mcp-offer.js';
 import { outcomeOf } from './mcp-result.js';
@@ -161,7 +161,9 @@ export class McpClients {
     open.calls += 1;
     clearTimeout(open.idle);
     try {
-      const connection = await open.connection;
+      const connection = await open.connection.catch((cause: unknown) => {
+        throw new NotOpened('The connection could not be opened.', { cause });
+      });
       signal.throwIfAborted();
       const headers = {
         'x-turnkeep-execution-id': executionId,

@@ -206,6 +206,21 @@ describe("a call of an MCP server's tool", () => {
     expect(output).to.contain('refuses connections').and.contain('did not run').and.not.contain('127');
   });
 
+  it('did not run where no session could begin', async () => {
+    const begins: Record<string, (message: Message, response: ServerResponse) => void> = {
+      'HTTP status 500': (_, response) => void response.writeHead(500).end(),
+      'did not answer in time': () => {},
+      'it said: Too busy': (message, response) => refuse(response, message, -32000, 'Too busy'),
+    };
+    for (const [why, begin] of Object.entries(begins)) {
+      server.handlers.initialize = begin;
+      const { output, isError } = await call(clients({ listTimeoutMs: 150 }));
+      expect(isError).to.equal(true);
+      expect(output).to.contain(why).and.contain('The tool did not run.');
+      expect(calls()).to.deep.equal([]);
+    }
+  });
+
   it('is not made into a private network', async () => {
     const closed = createEgress({ allowPrivateNetwork: false });
     const { output, isError } = await call(clients({ fetch: closed.fetch }));
