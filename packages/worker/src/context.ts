@@ -48,7 +48,8 @@ export async function startRun(source: BytesSource, turn: RunningTurn): Promise<
 export async function listServers(host: Pick<LoopHost, 'mcp' | 'turn'>, frame: Frame): Promise<void> {
   const servers = frame.config.tools.filter((tool) => tool.type === 'mcp');
   if (servers.length === 0) return;
-  const listing = await host.mcp.list(servers, host.turn.signal);
+  const others = frame.config.tools.filter((tool) => tool.type !== 'mcp').map((tool) => tool.name);
+  const listing = await host.mcp.list(servers, host.turn.signal, others);
   frame.mcp = listing.tools;
   frame.notes = listing.notes;
 }

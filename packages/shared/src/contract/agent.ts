@@ -42,7 +42,7 @@ const HttpToolInput = closed('HttpTool', {
   method: Type.Optional(Type.Enum(['GET', 'POST', 'PUT', 'PATCH', 'DELETE'], { default: 'POST' })),
   url: Url,
   requireApproval: Type.Optional(Type.Boolean({ default: false })),
-  timeoutMs: Type.Optional(Type.Integer({ minimum: 100, maximum: 600_000, default: defaultTimeoutMs })),
+  timeoutMs: Type.Optional(Type.Integer({ minimum: 1, maximum: 600_000, default: defaultTimeoutMs })),
 });
 
 const McpToolInput = closed('McpTool', {
@@ -88,7 +88,7 @@ const LimitsInput = closed('AgentLimits', {
   ),
   maxDurationMs: Type.Optional(
     Type.Integer({
-      minimum: 100,
+      minimum: 1,
       maximum: 86_400_000,
       default: defaultLimits.maxDurationMs,
       description: 'For each execution.',
@@ -96,7 +96,7 @@ const LimitsInput = closed('AgentLimits', {
   ),
   maxToolOutputChars: Type.Optional(
     Type.Integer({
-      minimum: 100,
+      minimum: 1,
       maximum: 10_000_000,
       default: defaultLimits.maxToolOutputChars,
       description: 'What the model sees of an output, in code points.',
