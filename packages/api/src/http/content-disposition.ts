@@ -15,10 +15,13 @@ export function describeFile(ctx: Ctx, mimeType: string, fileName: string): void
   ctx.set('Cross-Origin-Resource-Policy', 'same-origin');
   // An attachment never changes; but whose it is does not outlive a sign-out in a shared browser's cache.
   ctx.set('Cache-Control', 'private, no-store');
-  ctx.attachment(savedName(fileName), { type: SHOWN.has(mimeType) ? 'inline' : 'attachment' });
+  const name = savedName(fileName);
+  // The plain name for old clients is ASCII: what a proxy makes of other bytes in a header is anybody's guess.
+  const fallback = name.replace(/[^\x20-\x7e]/gu, '_');
+  ctx.attachment(name, { type: SHOWN.has(mimeType) ? 'inline' : 'attachment', fallback });
 }
 
-/** RFC 6266, section 4.3: no separators of paths, and no name that means a folder. Quotes and other scripts are escaped by Koa. */
+/** RFC 6266, section 4.3: no separators of paths, and no name that means a folder. Koa escapes quotes and adds `filename*`. */
 function savedName(fileName: string): string {
   const name = fileName.replace(/[/\\]/g, '_');
   return /^\.*$/.test(name) ? 'file' : name;
