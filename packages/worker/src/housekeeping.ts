@@ -9,6 +9,8 @@ import type { Signals } from '@turnkeep/shared/redis/signals';
 
 const EVERY_MS = 30_000;
 const AT_ONCE = 500;
+/** Objects are removed over the network, so fewer at a time; a stop waits for no more than these. */
+const OBJECTS_AT_ONCE = 40;
 
 /**
  * What is past its time goes, a bounded number at a time: idempotency keys, attachments that no message named, objects that
@@ -21,6 +23,8 @@ export class Housekeeping {
   readonly #log: Log;
   #timer: NodeJS.Timeout | null = null;
   #working: Promise<void> = Promise.resolve();
+  #busy = false;
+  #stopping = false;
 
   constructor(db: Database, signals: Signals, store: AttachmentStore, log: Log) {
     this.#db = db;
@@ -32,13 +36,20 @@ export class Housekeeping {
   /** Works at once: a worker that is started often does this often enough, too. */
   start(): void {
     const work = () => {
-      this.#working = this.#work().catch((error: unknown) => this.#log.warn({ error }, 'housekeeping failed'));
+      if (this.#busy) return;
+      this.#busy = true;
+      this.#working = this.#work()
+        .catch((error: unknown) => this.#log.warn({ error }, 'housekeeping failed'))
+        .finally(() => {
+          this.#busy = false;
+        });
     };
     this.#timer = setInterval(work, EVERY_MS);
     work();
   }
 
   async stop(): Promise<void> {
+    this.#stopping = true;
     if (this.#timer) clearInterval(this.#timer);
     await this.#working;
   }
@@ -55,11 +66,11 @@ export class Housekeeping {
 
   /** Last: a store that is away takes its time to say so. */
   async #removeObjects(): Promise<void> {
-    const { due, gone } = await removeLooseObjects(this.#db, this.#store, AT_ONCE);
-    if (gone < due)
-      this.#log.warn(
-        { due, gone },
-        'some objects could not be removed from the store of attachments; tried again later',
-      );
+    for (let left = AT_ONCE; left > 0 && !this.#stopping; left -= OBJECTS_AT_ONCE) {
+      const { due, gone } = await removeLooseObjects(this.#db, this.#store, OBJECTS_AT_ONCE);
+      if (gone < due)
+        this.#log.warn({ due, gone }, 'some objects of attachments could not be removed; tried again later');
+      if (due < OBJECTS_AT_ONCE || gone === 0) return;
+    }
   }
 }
