@@ -35,7 +35,7 @@ export async function readTurn(stream: SseStream): Promise<Turn> {
   const events = await stream.all();
   expect(events[0]?.data.type, 'the first event').to.equal('message-queued');
   checkExecution(events.slice(1));
-  return summary(events);
+  return summarize(events);
 }
 
 /** The headers that every stream carries. */
@@ -46,15 +46,19 @@ export function checkHeaders(stream: SseStream): void {
 /**
  * Checks the events of one whole execution, from `execution-started` to `done`: cursors on each and all different,
  * starts and ends paired, calls announced before their results, `done` once and last.
+ * @param called ids of calls that earlier executions of the run announced
  */
-export function checkExecution(events: readonly SseEvent[]): void {
+export function checkExecution(events: readonly SseEvent[], called: readonly unknown[] = []): void {
   expect(events[0]?.data.type).to.equal('execution-started');
   const done = events.filter((event) => event.data.type === 'done');
   expect(done, 'done events').to.have.length(1);
   expect(events.at(-1)).to.equal(done[0]);
   expect(done[0]?.data.status).to.be.oneOf(FINAL);
   checkCursors(events);
-  checkNesting(events.map((event) => event.data));
+  checkNesting(
+    events.map((event) => event.data),
+    new Set(called),
+  );
 }
 
 /** Every event has a cursor and no two have the same. */
@@ -65,9 +69,8 @@ export function checkCursors(events: readonly SseEvent[]): void {
 }
 
 /** Texts, reasonings, inputs and steps begin once, end once, and get nothing outside of that. */
-function checkNesting(events: readonly EventData[]): void {
+function checkNesting(events: readonly EventData[], called: Set<unknown>): void {
   const open = new Set<string>();
-  const called = new Set<unknown>();
   let step = false;
   const begin = (key: string) => {
     expect(open, `${key} begins twice`).not.to.include(key);
@@ -98,7 +101,8 @@ function checkNesting(events: readonly EventData[]): void {
   }
 }
 
-function summary(events: readonly SseEvent[]): Turn {
+/** What the events of one stream come to; ids that no event told are the text 'undefined'. */
+export function summarize(events: readonly SseEvent[]): Turn {
   const of = (type: string) => events.map((event) => event.data).filter((data) => data.type === type);
   const [queued, started, done, error] = ['message-queued', 'execution-started', 'done', 'error'].map(
     (type) => of(type)[0],

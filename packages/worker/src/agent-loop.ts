@@ -12,7 +12,7 @@ import type { McpClients } from './runtime/mcp.js';
 import { providerKey, type TurnModel } from './runtime/model.js';
 import { runStep, type StepOutcome, type StepUsage } from './runtime/step.js';
 import { type ToolResult, toolMessage } from './runtime/tool-output.js';
-import { findTool, offeredTools, type Tool, waitsFor } from './toolbox.js';
+import { findTool, offeredTools, questionFault, type Tool, waitsFor } from './toolbox.js';
 import { type CallEnd, Voice } from './voice.js';
 
 /** What the loop needs of the execution that it runs in. */
@@ -160,13 +160,13 @@ async function runBatch(
   voice: Voice,
   answers: ReadonlyMap<string, Answer>,
 ): Promise<void> {
+  await host.point('before-tools');
   for (const call of batch.calls) {
     const answer = answers.get(call.callId);
     if (call.wait && answer) await takeAnswer(host, frame, voice, call, answer);
     else if (call.child) await runDelegate(host, voice, call, call.child, answers);
   }
   const fresh = batch.calls.filter((call) => !call.result && !call.wait && !call.child);
-  if (fresh.length > 0) await host.point('before-tools');
   await Promise.all(fresh.map((call) => begin(host, frame, voice, call)));
   await host.point('after-tools');
   if (isRoot(frame) && frame.usage) {
@@ -179,8 +179,8 @@ async function begin(host: LoopHost, frame: Frame, voice: Voice, call: BatchCall
   if (call.invalid !== undefined) return end(host, voice, call, call.invalid, 'error');
   const tool = findTool(frame, call.toolName);
   if (!tool) return end(host, voice, call, `There is no tool named ${call.toolName}.`, 'error');
-  if (tool.type === 'question' && typeof call.input.question !== 'string')
-    return end(host, voice, call, 'The argument question must be a text.', 'error');
+  const fault = tool.type === 'question' ? questionFault(call.input) : null;
+  if (fault !== null) return end(host, voice, call, fault, 'error');
   call.wait = waitsFor(tool);
   if (call.wait === null) await run(host, frame, voice, call, tool);
 }

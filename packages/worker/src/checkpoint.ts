@@ -1,6 +1,6 @@
-import { CHECKPOINT_VERSION } from '@turnkeep/shared/chat/suspend';
+import { CHECKPOINT_VERSION } from '@turnkeep/shared/chat/checkpoint-version';
 import type { AgentConfig } from '@turnkeep/shared/contract/agent';
-import type { Frame } from './frame.js';
+import type { BatchCall, Frame } from './frame.js';
 import { TurnFailure } from './runtime/failure.js';
 
 /** The configurations of the agents that a run can delegate to, by id, as they were when the run began. */
@@ -27,7 +27,7 @@ export function writeCheckpoint(state: CheckpointState): Buffer {
 export function readCheckpoint(version: number, bytes: Buffer): CheckpointState {
   try {
     const state = JSON.parse(bytes.toString('utf8')) as CheckpointState;
-    if (version === CHECKPOINT_VERSION && isFrame(state.root) && typeof state.steps === 'number') return state;
+    if (version === CHECKPOINT_VERSION && isState(state)) return state;
   } catch {
     // Falls through: what is no JSON is as unreadable as what is another version's.
   }
@@ -35,6 +35,17 @@ export function readCheckpoint(version: number, bytes: Buffer): CheckpointState 
   throw new TurnFailure('checkpoint_unreadable', message);
 }
 
+function isState({ root, delegates, steps }: CheckpointState): boolean {
+  return isFrame(root) && typeof delegates === 'object' && delegates !== null && typeof steps === 'number';
+}
+
+/** A frame that waits: each of its calls has a result, waits, or holds a delegate that does. */
 function isFrame(frame: Frame | undefined): boolean {
-  return Array.isArray(frame?.messages) && Array.isArray(frame.batch?.calls) && Array.isArray(frame.path);
+  const { path, messages, config, batch, mcp, notes } = frame ?? {};
+  const lists = [path, messages, mcp, notes, config?.tools, batch?.calls];
+  return lists.every(Array.isArray) && batch?.calls.every(isCall) === true;
+}
+
+function isCall({ callId, toolName, child }: BatchCall): boolean {
+  return typeof callId === 'string' && typeof toolName === 'string' && (child === null || isFrame(child));
 }

@@ -1,6 +1,7 @@
 import type { AgentTool, McpTool } from '@turnkeep/shared/contract/agent';
 import type { SuspensionKind } from '@turnkeep/shared/contract/execution';
 import type { Frame } from './frame.js';
+import type { JsonObject } from './runtime/json.js';
 import type { McpToolOffer } from './runtime/mcp.js';
 import type { ToolDefinition } from './runtime/step.js';
 
@@ -39,6 +40,15 @@ function definitionOf(tool: Exclude<AgentTool, McpTool>): ToolDefinition {
   if (tool.type === 'http') return { name, description, inputSchema: tool.inputSchema };
   if (tool.type === 'delegate') return { name, description, inputSchema: DELEGATE_INPUT };
   return { name, description: description || QUESTION, inputSchema: QUESTION_INPUT };
+}
+
+/** What is wrong with the arguments of a question card, for the model; null: a card can be made of them. */
+export function questionFault({ question, choices, multiple }: JsonObject): string | null {
+  if (typeof question !== 'string') return 'The argument question must be a text.';
+  const isList = Array.isArray(choices) && choices.every((choice) => typeof choice === 'string');
+  if (choices !== undefined && !isList) return 'The argument choices must be a list of texts.';
+  if (multiple !== undefined && typeof multiple !== 'boolean') return 'The argument multiple must be true or false.';
+  return null;
 }
 
 const QUESTION = 'Asks the user a question and waits for the answer.';

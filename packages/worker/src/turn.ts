@@ -339,6 +339,8 @@ export class Turn {
       case 'time_limit':
         return { status: 'error', error: timeLimit(this.#turn.claimed.config.limits.maxDurationMs) };
       case null: {
+        // Delegates that run beside the one that failed.
+        this.#turn.stop('failed');
         if (error instanceof StepLimitReached) return { status: 'error', error: stepLimit(this.#steps) };
         const failure = toTurnFailure(error);
         this.#logFailure(failure, error);

@@ -57,6 +57,7 @@ export class Voice {
     ordinal: number,
     provider: { callId: string | null; key: string },
   ): void {
+    if (this.#output.closed) return;
     const inputJson = JSON.stringify(input);
     const cut = preview(inputJson);
     const shown = { toolCallId: callId, toolName, input: cut ?? input, ...(cut === null ? {} : { truncated: true }) };

@@ -90,15 +90,16 @@ function pageOf(ctx: Ctx): { before: string | null; limit: number } {
  * all where Redis is away: the committed mark alone does then.
  */
 async function stop(
-  { db, chatLock, signals }: ChatDeps,
+  { db, chatLock, signals, turnQueue }: ChatDeps,
   session: Parameters<typeof requestStop>[1],
   executionId: string,
 ): Promise<boolean> {
   const lock: HeldLock | null = await chatLock.acquire(session.sessionId, STOP_WAIT_MS).catch(() => null);
   try {
-    const { cancelRequested, workerId, checkpointId } = await requestStop(db, session, executionId);
+    const { cancelRequested, workerId, checkpointId, ready } = await requestStop(db, session, executionId);
     if (workerId !== null) await signals.cancel(workerId, executionId);
     if (checkpointId !== null) void signals.outcome(session.sessionId, checkpointId, 'cancelled', executionId);
+    if (ready) void turnQueue.wake({ sessionId: session.sessionId, agentId: session.agentId });
     if (cancelRequested) {
       void signals.executionChanged(session, executionId);
       void signals.queueChanged(session);

@@ -3,9 +3,9 @@ import type { EventMessage } from '../contract/events.js';
 import { newId } from '../contract/ids.js';
 import { type Database, isUniqueViolation, type Query, type SessionRow } from '../db/database.js';
 import { attachmentsOf } from './attachments.js';
+import { CHECKPOINT_VERSION } from './checkpoint-version.js';
 import type { SessionRef } from './refs.js';
 import { refreshSession } from './session-status.js';
-import { CHECKPOINT_VERSION } from './suspend.js';
 
 export interface ClaimRequest {
   sessionId: string;
@@ -171,7 +171,9 @@ async function claimItem(
 
 /**
  * A continuation keeps the configuration that its checkpoint was made under, and goes on in its run's last segment. The
- * calls that are not through are its own from now on. A checkpoint of a newer release is left to that release's workers.
+ * calls that are not through are its own from now on; those that it will run are under way from now on, as the calls of a
+ * step are once they are recorded. A denied call or an answered question runs nothing and keeps its state until it is told.
+ * A checkpoint of a newer release is left to that release's workers.
  */
 async function claimResume(
   tx: Query,
@@ -187,7 +189,10 @@ async function claimResume(
      ), resumed as (
        update checkpoints set status = 'resumed', continuation_id = $1, state = null where id = $7
      ), calls as (
-       update tool_calls set execution_id = $1 where execution_id = $8 and state in ('running', 'suspended')
+       update tool_calls t set execution_id = $1, state = case when exists (
+           select from suspensions s where s.tool_call_id = t.id and s.resume_data->'approved' is distinct from 'true')
+         then t.state else 'running' end
+       where execution_id = $8 and state in ('running', 'suspended')
      )
      insert into executions (id, session_id, run_id, number, status, worker_id, lease_expires_at, checkpoint_id, config, steps, steerable, started_at)
      select $1, $2, $3, $4, 'running', $5, clock_timestamp() + $6 * interval '1 ms', $7, config, steps,

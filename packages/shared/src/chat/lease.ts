@@ -1,4 +1,5 @@
 import type { Query } from '../db/database.js';
+import { CHECKPOINT_VERSION } from './checkpoint-version.js';
 
 /** An execution that a worker still owns, and whether somebody asked to stop it. */
 export interface OwnedExecution {
@@ -39,7 +40,8 @@ export async function expiredExecutions(
 
 /**
  * Sessions that could start something for at least `unservedMs` and that nobody has served, oldest first: what a sweep
- * starts, whatever happened to their wake-up (section 9.3). Those whose owner may not execute are passed over.
+ * starts, whatever happened to their wake-up (section 9.3). Those whose owner may not execute are passed over, and those whose
+ * checkpoint only a newer release can read.
  */
 export async function unservedSessions(
   db: Query,
@@ -49,8 +51,10 @@ export async function unservedSessions(
   return db.query(
     `select s.id as "sessionId", s.agent_id as "agentId" from sessions s
      join members m on m.project_id = s.project_id and m.user_id = s.user_id and m.role <> 'viewer'
-     where s.ready_at <= clock_timestamp() - $1 * interval '1 ms' order by s.ready_at limit $2`,
-    [unservedMs, count],
+     where s.ready_at <= clock_timestamp() - $1 * interval '1 ms' and not exists (
+       select from checkpoints c where c.session_id = s.id and c.status = 'answered' and c.version > $3)
+     order by s.ready_at limit $2`,
+    [unservedMs, count, CHECKPOINT_VERSION],
   );
 }
 

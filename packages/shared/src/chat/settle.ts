@@ -29,6 +29,8 @@ export interface Settled {
 
 /** What a call that was under way is recorded as, where its worker died or was interrupted (section 5). */
 export const MAY_HAVE_RUN = 'interrupted; it may have run';
+/** A call that still waited, or whose answer nobody had acted on. */
+const NOT_RUN = 'interrupted; it was not run';
 const CUT_OFF = 'the turn ended before it was through';
 
 /**
@@ -99,7 +101,8 @@ export async function endCalls(tx: Query, executionId: string, status: FinalStat
   const state = status === 'cancelled' ? 'cancelled' : 'error';
   const error = status === 'cancelled' ? null : status === 'interrupted' ? MAY_HAVE_RUN : CUT_OFF;
   await tx.query(
-    `update tool_calls set state = $2, error = $3 where execution_id = $1 and state in ('running', 'suspended')`,
-    [executionId, state, error],
+    `update tool_calls set state = $2, error = case when state = 'suspended' and $5 then $4 else $3 end
+     where execution_id = $1 and state in ('running', 'suspended')`,
+    [executionId, state, error, NOT_RUN, status === 'interrupted'],
   );
 }

@@ -11,9 +11,11 @@ export interface StopResult {
   workerId: string | null;
   /** Set where a suspended execution was cancelled. */
   checkpointId: string | null;
+  /** True where the session has something to start now. */
+  ready: boolean;
 }
 
-const NOTHING: StopResult = { cancelRequested: false, workerId: null, checkpointId: null };
+const NOTHING: StopResult = { cancelRequested: false, workerId: null, checkpointId: null, ready: false };
 
 /**
  * Stop (contract, section 5): marks a running execution, or cancels a suspended one whose run has not gone on. It names one
@@ -46,7 +48,7 @@ async function markRunning(tx: Query, sessionId: string, executionId: string, wo
   );
   await returnSteers(tx, executionId);
   await refreshSession(tx, sessionId);
-  return { cancelRequested: true, workerId, checkpointId: null };
+  return { cancelRequested: true, workerId, checkpointId: null, ready: false };
 }
 
 /** A suspended execution has no owner: Stop finalises it. One that has a continuation keeps its status for good. */
@@ -67,6 +69,6 @@ export async function cancelSuspended(tx: Query, sessionId: string, executionId:
        and run_id = (select run_id from executions where id = $2)`,
     [sessionId, executionId],
   );
-  await refreshSession(tx, sessionId);
-  return { cancelRequested: true, workerId: null, checkpointId: checkpoint.id };
+  const { ready } = await refreshSession(tx, sessionId);
+  return { cancelRequested: true, workerId: null, checkpointId: checkpoint.id, ready };
 }

@@ -2,12 +2,10 @@ import type { Usage } from '../contract/events.js';
 import type { SuspensionKind } from '../contract/execution.js';
 import { newId } from '../contract/ids.js';
 import type { Database, Query } from '../db/database.js';
+import { CHECKPOINT_VERSION } from './checkpoint-version.js';
 import { type Batch, type Owner, recordBatch } from './record.js';
 import { refreshSession } from './session-status.js';
 import { returnSteers } from './steers.js';
-
-/** The version of the checkpoints that this release writes. A worker claims no checkpoint of a newer one. */
-export const CHECKPOINT_VERSION = 1;
 
 /** A call that waits for a person, with the number of its `tool-call-suspended` event. */
 export interface SuspendedCall {

@@ -119,7 +119,8 @@ type Output = Extract<ToolModelMessage['content'][number], { type: 'tool-result'
 
 function resultOf(call: HistoryToolCall, { maxToolOutputChars }: HistoryOptions): Output {
   const problem = problemOf(call);
-  const output = call.outputJson === null ? undefined : outputText(call.outputJson);
+  // Of a denied call, the recorded output is the same sentence again.
+  const output = call.outputJson === null || call.state === 'denied' ? undefined : outputText(call.outputJson);
   const said = [problem, output].filter((text) => text !== undefined && text !== '').join('\n');
   const value = cutForModel(said, maxToolOutputChars);
   return { type: problem === undefined ? 'text' : 'error-text', value };
@@ -135,7 +136,7 @@ function problemOf({ state, error }: HistoryToolCall): string | undefined {
     case 'cancelled':
       return `Cancelled by the user before it had a result; it may have run.${error ? ` ${error}` : ''}`;
     case 'denied':
-      return `Denied by the user; it was not run.${error ? ` Reason: ${error}` : ''}`;
+      return error ?? 'The user denied this call.';
     case 'running':
       return 'Interrupted before it had a result; it may have run.';
     case 'suspended':

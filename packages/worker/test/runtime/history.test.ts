@@ -95,7 +95,11 @@ describe('the history that a model is given', () => {
     [{ state: 'error', error: 'interrupted; it may have run' }, 'error-text', /^interrupted; it may have run$/],
     [{ state: 'error', outputJson: '{"status":500}' }, 'error-text', /^The tool failed\.\n\{"status":500\}$/],
     [{ state: 'cancelled' }, 'error-text', /Cancelled by the user/],
-    [{ state: 'denied', error: 'too costly' }, 'error-text', /Denied by the user.*too costly/],
+    [
+      { state: 'denied', error: 'The user denied this call: too costly' },
+      'error-text',
+      /^The user denied this call: too costly$/,
+    ],
     [{ state: 'running' }, 'error-text', /Interrupted.*may have run/],
     [{ state: 'suspended' }, 'error-text', /never answered/],
   ];
