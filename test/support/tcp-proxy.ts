@@ -8,14 +8,20 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 export class TcpProxy {
   readonly #target: URL;
   readonly #delayMs: number;
+  readonly #answersDelayMs: number;
   readonly #sockets = new Set<Socket>();
   #server: Server | undefined;
   #cut = false;
 
-  /** @param target the address, as `TEST_REDIS_URL` or a database's URL has it */
-  constructor(target: string, delayMs = 0) {
+  /**
+   * @param target the address, as `TEST_REDIS_URL` or a database's URL has it
+   * @param delayMs how long what the process says is held back
+   * @param answersDelayMs the same for what it is answered: a cut then loses the answer to what was done
+   */
+  constructor(target: string, delayMs = 0, answersDelayMs = 0) {
     this.#target = new URL(target);
     this.#delayMs = delayMs;
+    this.#answersDelayMs = answersDelayMs;
   }
 
   async start(): Promise<this> {
@@ -65,14 +71,13 @@ export class TcpProxy {
         outer.destroy();
       });
     }
-    inner.on('data', (bytes) => {
-      if (this.#delayMs === 0) this.#pass(outer, bytes);
-      else setTimeout(() => this.#pass(outer, bytes), this.#delayMs);
-    });
-    outer.on('data', (bytes) => this.#pass(inner, bytes));
+    inner.on('data', (bytes) => this.#pass(outer, bytes, this.#delayMs));
+    outer.on('data', (bytes) => this.#pass(inner, bytes, this.#answersDelayMs));
   }
 
-  #pass(to: Socket, bytes: Buffer): void {
-    if (!to.destroyed) to.write(bytes);
+  #pass(to: Socket, bytes: Buffer, afterMs: number): void {
+    const write = () => void (to.destroyed || to.write(bytes));
+    if (afterMs === 0) write();
+    else setTimeout(write, afterMs);
   }
 }
