@@ -97,7 +97,7 @@ async function stop(
   const lock: HeldLock | null = await chatLock.acquire(session.sessionId, STOP_WAIT_MS).catch(() => null);
   try {
     const { cancelRequested, workerId, checkpointId, ready } = await requestStop(db, session, executionId);
-    if (workerId !== null) await signals.cancel(workerId, executionId);
+    if (workerId !== null) void signals.cancel(workerId, executionId);
     if (checkpointId !== null) void signals.outcome(session.sessionId, checkpointId, 'cancelled', executionId);
     if (ready) void turnQueue.wake({ sessionId: session.sessionId, agentId: session.agentId });
     if (cancelRequested) {
@@ -106,7 +106,7 @@ async function stop(
     }
     return cancelRequested;
   } finally {
-    await lock?.release();
+    void lock?.release();
   }
 }
 
