@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { expect } from 'chai';
 import { download, inline, type Sent, startedWith, TEXT, upload } from '../support/attachments.js';
 import type { Chat } from '../support/chat.js';
+import { eventually } from '../support/deadline.js';
 import { unique } from '../support/environment.js';
 import { expectProblem } from '../support/problem.js';
 import { ProductProcess } from '../support/processes.js';
@@ -64,6 +65,25 @@ describe('an S3 store (section 1, ATTACHMENTS_URL)', () => {
     expect(loose).to.have.length(12);
     await cleanUp();
     expect(await cluster.db.query('select key from loose_objects')).to.deep.equal([]);
+  });
+
+  it('a main that dies in the middle leaves no object either', async () => {
+    const text = unique('killed');
+    store.fail('PUT', 'late-never');
+    const main = await cluster.startMain();
+    const sent = chat.post({ message: text, attachments: marked(text) }, { main: cluster.mains.length - 1 });
+    const broken = sent.then(
+      () => 'answered',
+      () => 'broken',
+    );
+    await eventually('the upload has not arrived', async () => holds(text));
+    await main.kill();
+    expect(await broken).to.equal('broken');
+    expect(await cluster.db.query('select state from loose_objects')).to.deep.equal([{ state: 'uploading' }]);
+    store.heal();
+    await cleanUp();
+    expect(holds(text)).to.equal(false);
+    expect(await messagesWith(text)).to.deep.equal([]);
   });
 
   it('one upload of several that fails takes the others with it', async () => {

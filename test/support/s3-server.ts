@@ -4,8 +4,11 @@ import type { AddressInfo } from 'node:net';
 import { eventually } from './deadline.js';
 import { type S3Identity, signatureFault } from './s3-signature.js';
 
-/** What may go wrong with a request, after it was read. `late-500` has done what it was asked, and says that it has not. */
-export type S3Fault = '500' | '503' | '403' | 'late-500' | 'cut' | 'cut-in-body' | 'redirect' | 'never';
+/**
+ * What may go wrong with a request, after it was read. `late-500` and `late-never` do what they were asked; the one says that
+ * it has not, the other says nothing.
+ */
+export type S3Fault = '500' | '503' | '403' | 'late-500' | 'cut' | 'cut-in-body' | 'redirect' | 'never' | 'late-never';
 
 interface Planned {
   readonly method: string;
@@ -92,7 +95,7 @@ export class S3Server {
     const key = rest.join('/');
     this.requests.push(`${request.method} ${key}`);
     const fault = this.#nextFault(request.method ?? '');
-    if (fault === 'late-500') this.#serve(request, key, body);
+    if (fault?.startsWith('late-')) this.#serve(request, key, body);
     if (fault !== undefined) return goWrong(response, fault);
     if (bucket !== this.bucket) return refuse(response, 404, 'NoSuchBucket');
     const { status, bytes } = this.#serve(request, key, body);
@@ -150,6 +153,7 @@ function goWrong(response: ServerResponse, fault: S3Fault): void {
       response.writeHead(307, { location: 'http://127.0.0.1:9/elsewhere' }).end();
       break;
     case 'never':
+    case 'late-never':
       break;
   }
 }
