@@ -48,7 +48,8 @@ export class Cluster {
   readonly workers: ProductProcess[] = [];
   readonly adminToken = `admin-${randomBytes(24).toString('base64url')}`;
   readonly #options: ClusterOptions;
-  readonly #encryptionKey = randomBytes(32).toString('base64');
+  /** What every process gets as ENCRYPTION_KEY, in base64. */
+  readonly encryptionKey = randomBytes(32);
   #database: TestDatabase | undefined;
   #redis: TestRedis | undefined;
   readonly #deferred: (() => Promise<unknown>)[] = [];
@@ -204,7 +205,7 @@ export class Cluster {
       REDIS_URL: this.#options.redisUrl ?? this.redis.url,
       PORT: '0',
       WORKER_PORT: '0',
-      ENCRYPTION_KEY: this.#encryptionKey,
+      ENCRYPTION_KEY: this.encryptionKey.toString('base64'),
       ADMIN_TOKEN: this.adminToken,
       ALLOW_PRIVATE_NETWORK: 'true',
       SHUTDOWN_GRACE_MS: '1000',
