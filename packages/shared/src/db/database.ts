@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { PreparedNames } from './prepared.js';
 
 /** Anything that runs SQL: the pool, or one transaction. */
 export interface Query {
@@ -52,6 +53,7 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 /** The one door to Postgres: a pool of connections, statements, and transactions. */
 export class Database implements Query {
   readonly #pool: pg.Pool;
+  readonly #names = new PreparedNames();
 
   /**
    * @param url a Postgres connection string; `?sslmode=` works
@@ -85,13 +87,19 @@ export class Database implements Query {
     const client = await this.#connect();
     let broken = false;
     try {
-      return (await client.query(sql, values as unknown[])).rows as Row[];
+      return await this.#send<Row>(client, sql, values);
     } catch (error) {
       broken = isAway(error);
       throw broken ? new DatabaseAway(error) : error;
     } finally {
       client.release(broken);
     }
+  }
+
+  async #send<Row>(client: pg.PoolClient, sql: string, values: readonly unknown[]): Promise<Row[]> {
+    const name = values.length > 0 ? this.#names.of(sql) : undefined;
+    const statement = { text: sql, values: values as unknown[], ...(name === undefined ? {} : { name }) };
+    return (await client.query(statement)).rows as Row[];
   }
 
   /**
@@ -121,13 +129,14 @@ export class Database implements Query {
     );
   }
 
-  /** What Postgres has rolled back whole (a deadlock, a serialisation failure) is run again, twice at most. */
+  /** What Postgres has rolled back whole (a deadlock, a serialisation failure, a prepared statement) is run again, twice at most. */
   async #retried<T>(run: () => Promise<T>): Promise<T> {
     for (let attempt = 1; ; attempt += 1) {
       try {
         return await run();
       } catch (error) {
-        if (attempt >= 3 || !isRolledBackByPostgres(error)) throw error;
+        const isWhole = isRolledBackByPostgres(error) || this.#names.isRefused(error);
+        if (attempt >= 3 || !isWhole) throw error;
       }
     }
   }
@@ -138,8 +147,7 @@ export class Database implements Query {
     try {
       const results = (await client.query(begin)) as unknown as { rows: unknown[] }[];
       const locked = (results.at(-1)?.rows[0] ?? null) as SessionRow | null;
-      const query = async <Row>(sql: string, values: readonly unknown[] = []) =>
-        (await client.query(sql, values as unknown[])).rows as Row[];
+      const query = <Row>(sql: string, values: readonly unknown[] = []) => this.#send<Row>(client, sql, values);
       const result = await work({ query, locked });
       await client.query('commit');
       return result;
