@@ -1,8 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { expect } from 'chai';
-import type { Chat } from '../support/chat.js';
+import type { Chat, TranscriptMessage } from '../support/chat.js';
 import { eventually } from '../support/deadline.js';
 import { unique } from '../support/environment.js';
+import { gate } from '../support/gate.js';
 import { say } from '../support/model-script.js';
 import type { ProductProcess } from '../support/processes.js';
 import type { SseEvent } from '../support/sse-parser.js';
@@ -62,28 +63,39 @@ describe('many streams, and slow ones (section 4)', () => {
     it('costs a bounded amount of memory, slows no turn, and recovers by its cursor', async function () {
       this.timeout(120_000);
       const chat = await cluster.newChat();
-      const marker = unique('flood');
+      const [marker, warm] = [unique('flood'), unique('warm')];
       const chunks = Array.from({ length: 1_000 }, (_, at) => `${at}:${'x'.repeat(8_000)}`);
-      cluster.model.on(marker, say(...chunks));
+      const begin = gate();
+      cluster.model.on(warm, say(...chunks));
+      cluster.model.on(marker, say('', begin, ...chunks));
       const main = cluster.mains[0] as ProductProcess;
+      // What a flood costs a main whose readers read.
+      await chat.turn(warm);
       const before = await residentBytes(main);
       const stream = await chat.send(marker);
-      const { sessionId, executionId } = (await stream.until('execution-started')).data;
-      stream.stall();
-      const rows = await chat.settled(String(sessionId));
+      const started = (await stream.until('execution-started')).data;
+      const [sessionId, executionId] = [String(started.sessionId), String(started.executionId)];
+      const others = await Promise.all(Array.from({ length: 30 }, () => chat.follow(sessionId, executionId)));
+      for (const one of [stream, ...others]) one.stall();
+      begin.open();
+      const rows = await chat.settled(sessionId);
       expect(rows.map((row) => row.status)).to.deep.equal(['success']);
-      expect((await residentBytes(main)) - before, 'what the stalled reader holds').to.be.below(150 * MEGABYTE);
+      // Unbounded, 31 readers of 8 MB would hold a quarter of a gigabyte.
+      expect((await residentBytes(main)) - before, 'what the stalled readers hold').to.be.below(120 * MEGABYTE);
+      for (const one of others) one.close();
 
       stream.resumeReading();
       await stream.end(60_000);
       const after = stream.seen.findLast((event) => event.id !== undefined)?.id ?? '';
       const last = stream.seen.at(-1)?.data.type;
-      const rest = last === 'done' ? [] : await recover(chat, String(sessionId), String(executionId), after);
-      const text = rest[0]?.data.type === 'snapshot' ? undefined : deltas([...stream.seen, ...rest]);
-      if (text !== undefined) expect(text === chunks.join(''), 'the whole text, nothing twice').to.equal(true);
-      const { messages } = await chat.transcript(String(sessionId));
+      const rest = last === 'done' ? [] : await recover(chat, sessionId, executionId, after);
+      const events = [...stream.seen, ...rest];
+      const at = events.findLastIndex((event) => event.data.type === 'snapshot');
+      const text = snapshotText(events[at]) + deltas(events.slice(at + 1));
+      expect(text === chunks.join(''), 'the whole text, nothing twice').to.equal(true);
+      const { messages } = await chat.transcript(sessionId);
       expect(messages[1]?.content[0]?.text === chunks.join(''), 'the transcript').to.equal(true);
-      expect([...stream.seen, ...rest].at(-1)?.data).to.include({ type: 'done', status: 'success' });
+      expect(events.at(-1)?.data).to.include({ type: 'done', status: 'success' });
     });
   });
 });
@@ -103,6 +115,14 @@ async function makesRoom(chat: Chat): Promise<boolean> {
 
 async function recover(chat: Chat, sessionId: string, executionId: string, after: string): Promise<SseEvent[]> {
   return (await chat.follow(sessionId, executionId, { after, main: 1 })).all(60_000);
+}
+
+function snapshotText(snapshot: SseEvent | undefined): string {
+  const messages = (snapshot?.data.messages ?? []) as TranscriptMessage[];
+  return messages
+    .flatMap((message) => (message.role === 'assistant' ? message.content : []))
+    .map((part) => part.text ?? '')
+    .join('');
 }
 
 function deltas(events: readonly SseEvent[]): string {
