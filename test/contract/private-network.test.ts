@@ -45,7 +45,7 @@ describe('without ALLOW_PRIVATE_NETWORK (section 1)', () => {
 
   it('the same addresses are no tools either', async () => {
     // The turn is run by the demo model's rules only where it calls the tool; the refusal at save time is enough, too.
-    const tools = [cluster.httpTool('look')];
+    const tools = [cluster.httpTool('look'), { type: 'mcp', name: 'far', url: cluster.tools.url('mcp') }];
     const model = { provider: 'demo', model: 'demo' };
     const body = { name: unique('agent'), config: cluster.config({ model, tools }) };
     const created = await user.on().post(`/projects/${projectId}/agents/v2`, body);
