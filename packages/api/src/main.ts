@@ -1,8 +1,7 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import { openStore } from '@turnkeep/shared/attachments/open-store';
 import { type Config, ConfigError, readConfig } from '@turnkeep/shared/config';
-import { Database, DatabaseAway } from '@turnkeep/shared/db/database';
-import { assertSchema } from '@turnkeep/shared/db/migrate';
+import { Database } from '@turnkeep/shared/db/database';
+import { waitForSchema } from '@turnkeep/shared/db/migrate';
 import { createLog, type Log } from '@turnkeep/shared/log';
 import { createApp } from './app.js';
 import { listen } from './http/server.js';
@@ -11,8 +10,6 @@ import { createMetrics } from './ops/metrics.js';
 
 /** Connections to Postgres that one main holds at most. */
 const POSTGRES_CONNECTIONS = 20;
-/** How long a main waits at its start for a Postgres that is away, in ms. */
-const START_MS = 10_000;
 /** How long, after the streams have ended, the last answers may take, in ms. */
 const LAST_ANSWERS_MS = 5_000;
 
@@ -29,7 +26,7 @@ async function main(): Promise<void> {
   });
   const stopping = onStopSignal(log);
   const db = new Database(config.databaseUrl, POSTGRES_CONNECTIONS, (error) => log.warn({ error }, 'postgres'));
-  await schemaIsKnown(db);
+  await waitForSchema(db);
   await serve(config, log, db, stopping);
 }
 
@@ -56,20 +53,6 @@ async function serve(config: Config, log: Log, db: Database, stopping: Stopping)
     await live.stop();
     await db.stop();
   };
-}
-
-/** Waits a while for Postgres, then throws where its schema is none that this release can serve. */
-async function schemaIsKnown(db: Database): Promise<void> {
-  const start = performance.now();
-  for (;;) {
-    try {
-      return await assertSchema(db);
-    } catch (error) {
-      if (!(error instanceof DatabaseAway)) throw error;
-      if (performance.now() - start > START_MS) throw new Error('DATABASE_URL: Postgres cannot be reached');
-      await pause(500);
-    }
-  }
 }
 
 interface Stopping {

@@ -67,10 +67,16 @@ export class Ops {
       within(this.#deps.db.query('select 1')),
       within(this.#deps.redis.ping()),
     ]);
-    const ready = postgres && !this.#deps.isDraining();
+    const draining = this.#deps.isDraining();
+    const ready = postgres && !draining;
     const status = !ready ? 'unavailable' : redis ? 'ok' : 'degraded';
-    return json(ready ? 200 : 503, { status, postgres, redis });
+    return json(ready ? 200 : 503, { status, postgres: word(postgres), redis: word(redis), draining });
   }
+}
+
+/** As a main says it. */
+function word(isUp: boolean): 'up' | 'away' {
+  return isUp ? 'up' : 'away';
 }
 
 function json(status: number, body: unknown): { status: number; type: string; body: string } {

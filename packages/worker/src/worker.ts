@@ -3,7 +3,7 @@ import { openStore } from '@turnkeep/shared/attachments/open-store';
 import type { Config } from '@turnkeep/shared/config';
 import { newId } from '@turnkeep/shared/contract/ids';
 import { Database } from '@turnkeep/shared/db/database';
-import { assertSchema } from '@turnkeep/shared/db/migrate';
+import { waitForSchema } from '@turnkeep/shared/db/migrate';
 import type { Log } from '@turnkeep/shared/log';
 import { ChatLock } from '@turnkeep/shared/redis/chat-lock';
 import { commandConnection, isReady, patientConnection } from '@turnkeep/shared/redis/connection';
@@ -54,7 +54,7 @@ export async function startWorker(
   const db = new Database(config.databaseUrl, POOL_SIZE, (error) =>
     log.warn({ error }, 'a connection to Postgres broke'),
   );
-  await assertSchema(db);
+  await waitForSchema(db);
 
   const onError = (error: Error) => log.debug({ error }, 'Redis');
   const redis = commandConnection(config.redisUrl, onError);
@@ -94,7 +94,7 @@ export async function startWorker(
     jobRedis,
   );
   const reaper = new Reaper({ db, events, signals, turnQueue, leaseMs, log });
-  const housekeeping = new Housekeeping(db, signals, attachmentStore, log);
+  const housekeeping = new Housekeeping(db, signals, config.retentionDays, attachmentStore, log);
   const listener = new SignalListener(subscriber);
   listener.listen(channels.worker(workerId), (signal) => {
     if (signal.kind === 'cancel') leases.cancel(signal.executionId);

@@ -33,7 +33,7 @@ export async function readOutcomes(
      union all
      select id, case status when 'resumed' then 'started' else 'cancelled' end,
        case status when 'resumed' then continuation_id else execution_id end
-     from checkpoints where id = any($1) and status in ('resumed', 'cancelled', 'unreadable')`,
+     from checkpoints where id = any($1) and status in ('resumed', 'cancelled')`,
     [ids],
   );
 }

@@ -180,8 +180,11 @@ async function rollbackFails(client: pg.PoolClient): Promise<boolean> {
   );
 }
 
-/** SQLSTATEs by which Postgres says that this connection, or the server, is going. 25P03: idle in transaction. */
-const AWAY = /^(08...|57P0[1-5]|53300|25P0[34])$/;
+/**
+ * SQLSTATEs by which Postgres says that this connection, or the server, is going (25P03: idle in transaction), or that a lock
+ * was waited for in vain (55P03): try again later.
+ */
+const AWAY = /^(08...|57P0[1-5]|53300|25P0[34]|55P03)$/;
 
 function isAway(error: unknown): boolean {
   if (error instanceof DatabaseAway) return true;

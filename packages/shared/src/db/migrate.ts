@@ -1,6 +1,7 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import knex, { type Knex } from 'knex';
-import type { Query } from './database.js';
+import { DatabaseAway, type Query } from './database.js';
 import * as foundation from './migrations/0001-foundation.js';
 
 /** The migrations in their order. A new one is added at the end and never changed after a release. */
@@ -76,6 +77,23 @@ export async function assertSchema(db: Query): Promise<void> {
     );
   if (row.oldest_compatible > SCHEMA_VERSION)
     throw new Error(`DATABASE_URL: the schema is newer than this release can serve; start a newer release`);
+}
+
+/** How long a process waits at its start for a Postgres that is away, in ms. */
+const START_MS = 10_000;
+
+/** At the start of a process: waits a while for Postgres, then throws where the schema is none that this release can serve. */
+export async function waitForSchema(db: Query): Promise<void> {
+  const start = performance.now();
+  for (;;) {
+    try {
+      return await assertSchema(db);
+    } catch (error) {
+      if (!(error instanceof DatabaseAway)) throw error;
+      if (performance.now() - start > START_MS) throw new Error('DATABASE_URL: Postgres cannot be reached');
+      await pause(500);
+    }
+  }
 }
 
 if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) {

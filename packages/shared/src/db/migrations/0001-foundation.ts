@@ -90,6 +90,7 @@ create table sessions (
 create index sessions_ready on sessions (ready_at) where ready_at is not null;
 create index sessions_list on sessions (agent_id, user_id, updated_at desc, id desc) where deleted_at is null;
 create index sessions_user on sessions (user_id, updated_at desc);
+create index sessions_updated on sessions (updated_at) where deleted_at is null;
 
 create table executions (
   id uuid primary key,
@@ -249,7 +250,7 @@ create table checkpoints (
   session_id uuid not null references sessions on delete cascade,
   run_id uuid not null,
   execution_id uuid not null unique references executions on delete cascade,
-  status text not null check (status in ('open', 'answered', 'resumed', 'cancelled', 'unreadable')),
+  status text not null check (status in ('open', 'answered', 'resumed', 'cancelled')),
   version integer not null,
   state bytea,
   answered_at timestamptz,
