@@ -2,21 +2,21 @@ import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { inState, writePrivateFile } from '../setup/paths.mjs';
 import { apiClient } from './api-client.mjs';
+import { assistant, names, researcher } from './demo-agents.mjs';
 
 const file = inState('demo.json');
-const agentName = 'Demo agent';
 
 /**
- * Makes the demo user, project and agent, or finds those of an earlier start; brings the agent up to date with
+ * Makes the demo user, project and agents, or finds those of an earlier start; brings the agents up to date with
  * the environment. All through the HTTP API, as an administrator would.
  * @param {object} options
  * @param {string} options.baseUrl of a main
  * @param {string} options.adminToken
  * @param {{model: object, apiKey?: string}} options.demoModel see `demoModel`
- * @param {string} options.weatherUrl
+ * @param {string} options.toolsUrl see `startDemoTools`
  * @returns {Promise<{newLink: () => Promise<string>}>} `newLink` makes a link that signs a browser in once
  */
-export async function prepareDemo({ baseUrl, adminToken, demoModel, weatherUrl }) {
+export async function prepareDemo({ baseUrl, adminToken, demoModel, toolsUrl }) {
   const admin = apiClient(baseUrl, adminToken);
   const demo = existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : {};
   const save = () => writePrivateFile(file, `${JSON.stringify(demo, null, 2)}\n`);
@@ -25,7 +25,7 @@ export async function prepareDemo({ baseUrl, adminToken, demoModel, weatherUrl }
   const user = apiClient(baseUrl, demo.token);
   await findProject(user, demo);
   save();
-  await findAgent(user, demo, demoModel, weatherUrl);
+  await findAgents(user, demo, demoModel, toolsUrl);
   save();
   return {
     newLink: async () => (await admin('POST', `/admin/users/${demo.userId}/link`)).url,
@@ -52,20 +52,27 @@ async function findProject(user, demo) {
   demo.projectId = (known ?? (await user('POST', '/projects', { name: 'Demo' }))).id;
 }
 
-async function findAgent(user, demo, { model, apiKey }, weatherUrl) {
+async function findAgents(user, demo, { model, apiKey }, toolsUrl) {
   const agents = `/projects/${demo.projectId}/agents/v2`;
   const { agents: all } = await user('GET', agents);
-  const there = all.find(({ id }) => id === demo.agentId) ?? all.find(({ name }) => name === agentName);
-  const fingerprint = createHash('sha256')
-    .update(JSON.stringify([model, apiKey, weatherUrl]))
-    .digest('hex');
-  if (there && there.id === demo.agentId && demo.fingerprint === fingerprint) return;
+  const find = (id, name) => all.find((agent) => agent.id === id) ?? all.find((agent) => agent.name === name);
+  const there = {
+    assistant: find(demo.agentId, names.assistant),
+    researcher: find(demo.researcherId, names.researcher),
+  };
+  const isThere = there.assistant?.id === demo.agentId && there.researcher?.id === demo.researcherId;
+  const fingerprint = () => hash([researcher(model, toolsUrl), assistant(model, toolsUrl, demo.researcherId), apiKey]);
+  if (there.assistant && there.researcher && isThere && demo.fingerprint === fingerprint()) return;
   const oldCredentialId = demo.credentialId;
   demo.credentialId = apiKey ? await addCredential(user, demo.projectId, apiKey) : undefined;
-  const body = { name: agentName, config: agentConfig(model, demo.credentialId, weatherUrl) };
-  const saved = there ? await user('PUT', `${agents}/${there.id}`, body) : await user('POST', agents, body);
-  demo.agentId = saved.id;
-  demo.fingerprint = fingerprint;
+  const withKey = { ...model, ...(demo.credentialId ? { credentialId: demo.credentialId } : {}) };
+  const save = (agent, name, config) =>
+    agent ? user('PUT', `${agents}/${agent.id}`, { name, config }) : user('POST', agents, { name, config });
+  // The assistant is made first, so that it is the first in a list of agents; its helper has to be there to be named.
+  const first = there.assistant ?? (await save(undefined, names.assistant, assistant(withKey, toolsUrl)));
+  demo.researcherId = (await save(there.researcher, names.researcher, researcher(withKey, toolsUrl))).id;
+  demo.agentId = (await save(first, names.assistant, assistant(withKey, toolsUrl, demo.researcherId))).id;
+  demo.fingerprint = fingerprint();
   if (oldCredentialId)
     await user('DELETE', `/projects/${demo.projectId}/credentials/${oldCredentialId}`, undefined, [404]);
 }
@@ -75,25 +82,6 @@ async function addCredential(user, projectId, apiKey) {
     .id;
 }
 
-function agentConfig(model, credentialId, weatherUrl) {
-  return {
-    instructions:
-      'You are a friendly assistant in a demo of Turnkeep. Answer briefly. Ask get_weather about the weather.',
-    model: { ...model, ...(credentialId ? { credentialId } : {}) },
-    tools: [
-      {
-        type: 'http',
-        name: 'get_weather',
-        description: 'The weather in a city now.',
-        inputSchema: {
-          type: 'object',
-          properties: { city: { type: 'string', description: 'e.g. Lisbon' } },
-          required: ['city'],
-          additionalProperties: false,
-        },
-        method: 'POST',
-        url: weatherUrl,
-      },
-    ],
-  };
+function hash(value) {
+  return createHash('sha256').update(JSON.stringify(value)).digest('hex');
 }

@@ -7,14 +7,14 @@ import { lastLine, run } from '../setup/run.mjs';
 import { SetupError, say, step } from '../setup/say.mjs';
 import { prepareDemo } from './demo.mjs';
 import { demoModel } from './demo-model.mjs';
+import { startDemoTools } from './demo-tools.mjs';
 import { readOptions } from './options.mjs';
 import { readSecrets } from './secrets.mjs';
 import { openPostgres, openRedis } from './stores.mjs';
 import { supervise } from './supervise.mjs';
-import { startWeather } from './weather.mjs';
 
 /**
- * One `npm start`: Postgres, Redis, mains, workers, and the demo's weather server.
+ * One `npm start`: Postgres, Redis, mains, workers, and the server of the demo's tools.
  * `start()` sets all of it up; `stop()` ends what was started, newest first, also in the middle of a start.
  */
 export class Installation {
@@ -150,12 +150,12 @@ export class Installation {
   }
 
   async #demo(port, secrets, note) {
-    const weather = await startWeather();
-    this.#parts.push(weather);
+    const tools = await startDemoTools();
+    this.#parts.push(tools);
     const chosen = demoModel(process.env);
     note(`model ${chosen.model.provider === 'demo' ? 'demo (scripted; no key needed)' : chosen.model.model}`);
     const baseUrl = `http://127.0.0.1:${port}`;
-    return prepareDemo({ baseUrl, adminToken: secrets.ADMIN_TOKEN, demoModel: chosen, weatherUrl: weather.url });
+    return prepareDemo({ baseUrl, adminToken: secrets.ADMIN_TOKEN, demoModel: chosen, toolsUrl: tools.url });
   }
 
   async #announce(demo, ports) {

@@ -4,6 +4,7 @@ import { Session } from './session.js';
 const byId = (id) => document.getElementById(id);
 const session = new Session({
   transcript: byId('transcript'),
+  cards: byId('cards'),
   pending: byId('pending'),
   problem: byId('problem'),
   composer: byId('composer'),

@@ -1,3 +1,4 @@
+import { Cards } from './cards.js';
 import { events, json, Refused, request } from './http.js';
 import { Transcript } from './transcript.js';
 
@@ -20,6 +21,7 @@ export class Session {
   threadId = null;
   #elements;
   #transcript;
+  #cards;
   #visit = new AbortController();
   #followed = null;
   #waits = false;
@@ -31,6 +33,7 @@ export class Session {
   constructor(elements) {
     this.#elements = elements;
     this.#transcript = new Transcript(elements.transcript);
+    this.#cards = new Cards(elements.cards, (suspension, resumeData) => this.#answer(suspension, resumeData));
     elements.composer.addEventListener('submit', (event) => {
       event.preventDefault();
       this.#send();
@@ -60,6 +63,7 @@ export class Session {
     this.#followed = null;
     this.#waits = false;
     this.#transcript.show([]);
+    this.#cards.show([]);
     this.#showPending([]);
     this.#showRunning(null);
     this.#say('');
@@ -195,9 +199,21 @@ export class Session {
     // What is followed is ahead of any read, and its end causes another one. Where it ended during this read, read again.
     if (this.#followed !== followedBefore) this.#again = true;
     if (this.#followed !== null || this.#again) return;
-    this.#transcript.show(transcript.messages);
-    this.#showRunning(transcript.activeExecutionId);
-    if (transcript.activeExecutionId !== null) this.#followRunning(path, transcript.activeExecutionId, signal);
+    const { messages, openSuspensions, activeExecutionId } = transcript;
+    this.#transcript.show(messages);
+    this.#cards.show(openSuspensions);
+    // What is suspended can be stopped like what runs.
+    this.#showRunning(activeExecutionId ?? openSuspensions[0]?.executionId ?? null);
+    // A continuation adds to a message that is here already: it is shown by reading again at each of its notifications.
+    const isContinuation = messages.find((message) => message.executionId === activeExecutionId)?.role === 'assistant';
+    if (activeExecutionId !== null && !isContinuation) this.#followRunning(path, activeExecutionId, signal);
+  }
+
+  /** Answers a call that waits. Without a stream: a browser has few, and notifications tell how it goes on. */
+  async #answer({ runId, toolCallId }, resumeData) {
+    const headers = { Accept: 'application/json' };
+    await json('POST', `${this.base}/resume`, { body: { runId, toolCallId, resumeData }, headers });
+    this.#refresh();
   }
 
   /** After a reload, or in another tab: the events of what runs, from its start. */

@@ -10,31 +10,39 @@ export type DemoBeat =
 type OfferedTools = NonNullable<LanguageModelV4CallOptions['tools']>;
 type FunctionTool = Extract<OfferedTools[number], { type: 'function' }>;
 
-/** What a user may say, and by which of the tools on offer the demo model answers it. */
-const WISHES: { says: RegExp; tool: RegExp; thought: string; prose: string }[] = [
+/** What a user may say, by which of the tools on offer the demo model answers it, and how it tells of that. */
+const WISHES: { says: RegExp; tool: RegExp; thought: string; prose: string; example: string; shows: string }[] = [
   {
     says: /weather|forecast|temperature/i,
     tool: /weather/i,
     thought: 'The user asks about the weather. There is a tool for that, so I should not guess.',
     prose: 'Let me look that up.',
+    example: 'What is the weather in Paris?',
+    shows: 'makes me call a tool over HTTP.',
   },
   {
-    says: /approv|permission|delete|e-?mail/i,
+    says: /approv|permission|delete|e-?mail|postcard/i,
     tool: /approv|delete|remove|send|mail|publish/i,
     thought: 'This needs a tool that a person may have to approve first.',
     prose: 'I will call a tool for this. If it needs your approval, a card will ask you.',
+    example: 'Send a postcard to Ada',
+    shows: 'needs your approval first: approve or deny it, today or in a week.',
   },
   {
     says: /ask me|question|choose|quiz/i,
     tool: /ask|question/i,
     thought: 'The user wants to be asked something.',
     prose: 'Gladly.',
+    example: 'Ask me a question',
+    shows: 'shows a question card that waits for your answer.',
   },
   {
     says: /delegate|research|sub-?agent|helper/i,
     tool: /delegate|research|agent|helper/i,
     thought: 'Another agent can do this part.',
     prose: 'I hand this to another agent.',
+    example: 'Let the researcher find the weather in Oslo',
+    shows: 'hands the work to a sub-agent; *let the researcher send a postcard to Ada* has its approval inside.',
   },
 ];
 
@@ -81,9 +89,13 @@ function afterResult(content: Extract<LanguageModelV4Prompt[number], { role: 'to
       type: 'text',
       text: failed
         ? `That did not work: ${takeCodePoints(shown, 300)}`
-        : `Here is what ${result?.toolName ?? 'the tool'} says: ${takeCodePoints(shown, 600)}\n\nI am only a script, so I leave it at that.`,
+        : `${isAnswer(result?.toolName) ? 'You answered' : `Here is what ${result?.toolName ?? 'the tool'} says`}: ${takeCodePoints(shown, 600)}\n\nI am only a script, so I leave it at that.`,
     },
   ];
+}
+
+function isAnswer(toolName = ''): boolean {
+  return /^ask/i.test(toolName);
 }
 
 function introduction(said: string, tools: FunctionTool[]): DemoBeat[] {
@@ -98,7 +110,9 @@ function introduction(said: string, tools: FunctionTool[]): DemoBeat[] {
         '',
         'Things to try:',
         '',
-        '- *What is the weather in Paris?* makes me call a tool over HTTP.',
+        ...WISHES.filter(({ tool }) => tools.some(({ name }) => tool.test(name))).map(
+          ({ example, shows }) => `- *${example}* ${shows}`,
+        ),
         '- *Tell me a long story* gives you time to press Stop, to reload the page, or to send more messages into the queue.',
         '- Close the tab while I am answering: the turn goes on, and the answer is here when you come back.',
         '',
@@ -119,9 +133,13 @@ function longAnswer(): DemoBeat[] {
   ];
 }
 
-/** Plausible arguments for a JSON Schema's properties: a place where one is asked for, else the user's own words. */
+const QUESTION = 'Which season do you like best?';
+const CHOICES = ['Spring', 'Summer', 'Autumn', 'Winter'];
+
+/** Plausible arguments for a JSON Schema's properties: a place or a name where one is asked for, else the user's own words. */
 function argumentsFor(schema: JsonObject, said: string): JsonObject {
   const properties = isJsonObject(schema.properties) ? schema.properties : {};
+  if ('question' in properties) return { question: QUESTION, ...('choices' in properties ? { choices: CHOICES } : {}) };
   return Object.fromEntries(
     Object.entries(properties).map(([name, property]) => [name, argument(name, property, said)]),
   );
@@ -141,13 +159,15 @@ function argument(name: string, property: JsonValue, said: string): JsonValue {
     case 'object':
       return {};
     default:
-      return /city|place|location|where/i.test(name) ? placeIn(said) : said;
+      if (/city|place|location|where/i.test(name)) return namedAfter(/\b(?:in|for|at)\s+/u, said) ?? 'Berlin';
+      if (/^(to|whom|recipient)$/i.test(name)) return namedAfter(/\b(?:to|for)\s+/u, said) ?? 'a friend';
+      return /^text$/i.test(name) ? 'Greetings from the demo model.' : said;
   }
 }
 
-/** The capitalised words after 'in', 'for' or 'at'; else a city that has weather. */
-function placeIn(said: string): string {
-  return /\b(?:in|for|at)\s+(\p{Lu}[\p{L}'-]*(?:\s\p{Lu}[\p{L}'-]*)*)/u.exec(said)?.[1] ?? 'Berlin';
+/** The capitalised words after one of these; undefined where there are none. */
+function namedAfter(words: RegExp, said: string): string | undefined {
+  return new RegExp(`${words.source}(\\p{Lu}[\\p{L}'-]*(?:\\s\\p{Lu}[\\p{L}'-]*)*)`, 'u').exec(said)?.[1];
 }
 
 function lastUserText(prompt: LanguageModelV4Prompt): string {

@@ -67,10 +67,16 @@ describe('the demo model', () => {
     [
       'please ask me a question',
       'ask_user',
-      { question: { type: 'string' } },
-      { question: 'please ask me a question' },
+      { question: { type: 'string' }, choices: { type: 'array' } },
+      { question: 'Which season do you like best?', choices: ['Spring', 'Summer', 'Autumn', 'Winter'] },
     ],
     ['let a helper research cats', 'researcher', { task: { type: 'string' } }, { task: 'let a helper research cats' }],
+    [
+      'send a postcard to Ada Lovelace',
+      'send_postcard',
+      { to: { type: 'string' }, text: { type: 'string' } },
+      { to: 'Ada Lovelace', text: 'Greetings from the demo model.' },
+    ],
     [
       'delete it all',
       'delete_file',
@@ -91,6 +97,14 @@ describe('the demo model', () => {
       expect(callsOf(spoken)[0]).not.to.have.property('invalid');
     });
   }
+
+  it('says what to type for each tool that it is offered, and for no other', async () => {
+    const tools = [weatherTool, tool('send_postcard', {}), tool('ask_user', {}), tool('researcher', {})];
+    const all = textOf(await speak({ model, messages: [user('hello')], tools }));
+    for (const words of ['weather in Paris', 'postcard to Ada', 'Ask me a question', 'Let the researcher'])
+      expect(all).to.contain(words);
+    expect(textOf(await speak({ model, messages: [user('hello')], tools: [weatherTool] }))).not.to.contain('postcard');
+  });
 
   it('stops in the middle of a long answer', async () => {
     const controller = new AbortController();
