@@ -191,10 +191,10 @@ describe('following an execution from elsewhere (section 4)', () => {
     expectProblem(await chat.http().get(path(turn.sessionId, other.executionId)), 404, 'not_found');
   });
 
-  it('429 too_many_streams beyond MAX_STREAMS of one user; a closed one makes room', async () => {
+  it('429 too_many_streams beyond MAX_STREAMS of one user over all mains; a closed one makes room', async () => {
     const guest = await cluster.newChat();
-    const streams = await Promise.all(Array.from({ length: 50 }, () => guest.http().openSse('/push')));
-    expectProblem(await guest.http().get('/push'), 429, 'too_many_streams');
+    const streams = await Promise.all(Array.from({ length: 50 }, (_, at) => guest.http(at % 2).openSse('/push')));
+    for (const main of [0, 1]) expectProblem(await guest.http(main).get('/push'), 429, 'too_many_streams');
     for (const stream of streams) stream.close();
     await guest.turn('room again');
   });

@@ -10,6 +10,7 @@ import { TurnQueue } from '@turnkeep/shared/redis/turn-queue';
 import type { ChatDeps } from './deps.js';
 import { Notifications } from './sse/notifications.js';
 import { BLOCK_MS, StreamHub } from './sse/stream-hub.js';
+import { StreamPlaces } from './sse/stream-places.js';
 import { Streams } from './sse/streams.js';
 import { Waiting } from './sse/waiting.js';
 
@@ -36,11 +37,12 @@ export async function startLive(
   const subscriber = patientConnection(config.redisUrl, onError, LOST_MS);
   if (!(await isReady(redis, REDIS_START_MS))) log.warn('Redis is away; live events come late until it is there');
 
+  const mainId = newId();
   const listener = new SignalListener(subscriber);
   const waiting = new Waiting(db, listener);
-  const streams = new Streams(db, waiting, config.limits.maxStreams, log);
+  const streams = new Streams(db, waiting, new StreamPlaces(redis, mainId, config.limits.maxStreams), log);
   const notifications = new Notifications(db, listener);
-  const hub = new StreamHub(reader, redis, newId());
+  const hub = new StreamHub(reader, redis, mainId);
   const turnQueue = new TurnQueue(queueRedis);
   afterOutages(subscriber, log, async (since) => {
     await streams.look();

@@ -68,7 +68,7 @@ function announce(
 
 async function answerStream(deps: ChatDeps, ctx: Ctx, access: AgentAccess, submit: Submit): Promise<void> {
   const { streams, waiting } = deps;
-  const place = streams.takePlace(access.userId);
+  const place = await streams.takePlace(access.userId);
   try {
     const accepted = await submit();
     const stream = place.open(ctx, { ...access, projectId: access.projectId }, 'waiting');

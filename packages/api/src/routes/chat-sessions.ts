@@ -65,7 +65,7 @@ export function sessionRoutes(deps: ChatDeps, guard: Guard): Router<State> {
     const { access, session } = await ownSession(db, guard, ctx, 'agent:read');
     const executionId = found(pathId(ctx.params.executionId));
     if (!(await hasExecution(db, session.sessionId, executionId))) throw notFound();
-    const place = deps.streams.takePlace(access.userId);
+    const place = await deps.streams.takePlace(access.userId);
     try {
       const after = await knownCursor(deps, session.sessionId, executionId, ctx.get('last-event-id'));
       const stream = place.open(ctx, access, 'following');

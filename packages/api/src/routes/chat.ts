@@ -101,7 +101,7 @@ async function answerAccepted(deps: ChatDeps, ctx: Ctx, submission: Submission):
  */
 async function answerStream(deps: ChatDeps, ctx: Ctx, access: AgentAccess, submission: Submission): Promise<void> {
   const { streams, waiting } = deps;
-  const place = streams.takePlace(access.userId);
+  const place = await streams.takePlace(access.userId);
   let wait = waiting.wait(submission.session.sessionId, submission.queueId);
   try {
     const [accepted] = await Promise.all([commit(deps, submission), wait.ready]);

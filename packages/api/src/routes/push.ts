@@ -8,7 +8,7 @@ export function pushRoutes({ streams, notifications }: ChatDeps, guard: Guard): 
   const router = new Router<State>();
   router.get('/push', async (ctx) => {
     const access = await guard.user(ctx);
-    const place = streams.takePlace(access.userId);
+    const place = await streams.takePlace(access.userId);
     try {
       const { connection } = place.open(ctx, { ...access, projectId: null }, 'push');
       if (streams.isDraining) connection.end();

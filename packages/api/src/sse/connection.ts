@@ -14,6 +14,7 @@ export class SseConnection {
   readonly #response: ServerResponse;
   readonly #onClose = new Set<() => void>();
   #closed = false;
+  #ending = false;
 
   /** Sends the headers of section 4. From here on the response is ours alone. */
   constructor(ctx: Ctx) {
@@ -27,12 +28,13 @@ export class SseConnection {
     this.#response.flushHeaders();
     this.#response.socket?.setNoDelay(true);
     this.#response.once('close', () => this.#close());
-    this.#response.once('error', () => this.#close());
+    this.#response.on('error', () => this.#close());
     if (this.#response.destroyed || this.#response.socket?.destroyed) this.#close();
   }
 
+  /** True where nothing can be sent any more. */
   get closed(): boolean {
-    return this.#closed;
+    return this.#closed || this.#ending;
   }
 
   /** Calls `listener` once, when the connection has ended for whatever reason; at once where it has. */
@@ -46,9 +48,9 @@ export class SseConnection {
     this.write(`data: ${JSON.stringify(event)}\n\n`);
   }
 
-  /** Sends frames that are already in the form of SSE. */
+  /** Sends frames that are already in the form of SSE. After the end nothing is sent. */
   write(frames: string): void {
-    if (!this.#closed) this.#response.write(frames);
+    if (!this.#closed && !this.#ending) this.#response.write(frames);
   }
 
   /** Sends a comment, which keeps proxies from closing a quiet connection. Skipped where the reader is behind anyway. */
@@ -63,13 +65,14 @@ export class SseConnection {
 
   /** Waits until the reader keeps up. A reader that does not read for 30 s loses its connection. False: it is closed. */
   async writable(): Promise<boolean> {
-    if (!this.#closed && !this.keepsUp) await this.#drained();
-    return !this.#closed;
+    if (!this.#closed && !this.#ending && !this.keepsUp) await this.#drained();
+    return !this.#closed && !this.#ending;
   }
 
   /** Ends the stream cleanly, after all that was written. */
   end(): void {
-    if (this.#closed) return;
+    if (this.#closed || this.#ending) return;
+    this.#ending = true;
     this.#response.end();
     // A reader that does not take the end is not waited for.
     const timer = setTimeout(() => this.#response.destroy(), STALLED_MS);

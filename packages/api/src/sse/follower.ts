@@ -164,11 +164,20 @@ export class Follower {
     this.#check = false;
     const [mark] = await readMarks(this.#deps.db, [this.#followed.executionId]).catch(() => [null]);
     if (mark === null) return;
-    if (mark === undefined) this.#done = true;
-    else if (mark.finalN !== null || mark.recordedN > this.#last) {
-      const settled = performance.now() + RECORDED_MS;
-      await this.#fromRecord((recorded) => performance.now() >= settled || this.#streamJoins(recorded));
+    if (mark === undefined) {
+      this.#done = true;
+    } else if (mark.finalN !== null || mark.recordedN > this.#last) {
+      // What is on record was in the stream before: it is read once more, now that the record was asked.
+      await this.#readStream();
+      if (this.#catchUp) this.#check = true;
+      else if (!this.#done && (mark.finalN !== null || mark.recordedN > this.#last)) await this.#fromRecordSoon();
     }
+  }
+
+  /** The stream lacks something, and nothing says what comes next: the record is given the time that it may take. */
+  async #fromRecordSoon(): Promise<void> {
+    const settled = performance.now() + RECORDED_MS;
+    await this.#fromRecord((recorded) => performance.now() >= settled || this.#streamJoins(recorded));
   }
 
   /** Whether the stream goes on where the record ends. */

@@ -1,11 +1,11 @@
 import { type StreamAccess, stillAllowed } from '@turnkeep/shared/access/stream-access';
 import { readMarks } from '@turnkeep/shared/chat/events-from-record';
-import { ProblemError } from '@turnkeep/shared/contract/problems';
 import type { Database } from '@turnkeep/shared/db/database';
 import type { Log } from '@turnkeep/shared/log';
 import type { Ctx } from '../http/context.js';
 import { SseConnection } from './connection.js';
 import type { Follower } from './follower.js';
+import type { StreamPlaces } from './stream-places.js';
 import type { Waiting } from './waiting.js';
 
 const KEEP_ALIVE_MS = 15_000;
@@ -37,20 +37,19 @@ export interface OpenStream {
 export class Streams {
   readonly #db: Database;
   readonly #waiting: Waiting;
-  readonly #maxStreams: number;
+  readonly #places: StreamPlaces;
   readonly #log: Log;
   readonly #open = new Set<OpenStream>();
-  readonly #places = new Map<string, number>();
   #keepAlive: NodeJS.Timeout | null = null;
   #look: NodeJS.Timeout | null = null;
   #looking: Promise<void> | null = null;
   #draining = false;
   #onEmpty: (() => void) | null = null;
 
-  constructor(db: Database, waiting: Waiting, maxStreams: number, log: Log) {
+  constructor(db: Database, waiting: Waiting, places: StreamPlaces, log: Log) {
     this.#db = db;
     this.#waiting = waiting;
-    this.#maxStreams = maxStreams;
+    this.#places = places;
     this.#log = log;
   }
 
@@ -63,6 +62,7 @@ export class Streams {
   }
 
   start(): void {
+    this.#places.start();
     this.#keepAlive = setInterval(() => {
       for (const { connection } of this.#open) connection.keepAlive();
     }, KEEP_ALIVE_MS);
@@ -73,19 +73,8 @@ export class Streams {
    * Takes a place for one more stream of a user.
    * @throws ProblemError `too_many_streams`
    */
-  takePlace(userId: string): StreamPlace {
-    const taken = this.#places.get(userId) ?? 0;
-    if (taken >= this.#maxStreams)
-      throw new ProblemError('too_many_streams', `You have ${taken} streams open. Close one, or ask for JSON.`);
-    this.#places.set(userId, taken + 1);
-    let isTaken = true;
-    const giveUp = () => {
-      if (!isTaken) return;
-      isTaken = false;
-      const left = (this.#places.get(userId) ?? 1) - 1;
-      if (left > 0) this.#places.set(userId, left);
-      else this.#places.delete(userId);
-    };
+  async takePlace(userId: string): Promise<StreamPlace> {
+    const giveUp = await this.#places.take(userId);
     return { giveUp, open: (ctx, access, phase) => this.#openStream(ctx, access, phase, giveUp) };
   }
 
@@ -157,6 +146,7 @@ export class Streams {
   async stop(): Promise<void> {
     if (this.#keepAlive) clearInterval(this.#keepAlive);
     if (this.#look) clearInterval(this.#look);
+    this.#places.stop();
     await this.#looking;
   }
 }

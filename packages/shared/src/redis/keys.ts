@@ -6,6 +6,8 @@ export const keys = {
   chatLock: (sessionId: string) => `tk:{${sessionId}}:lock`,
   events: (sessionId: string, executionId: string) => `tk:{${sessionId}}:events:${executionId}`,
   seal: (sessionId: string, executionId: string) => `tk:{${sessionId}}:sealed:${executionId}`,
+  /** How many streams each main has of a user. */
+  streams: (userId: string) => `tk:user:${userId}:streams`,
   /** A main's own stream, written to wake its blocking read. */
   wakeUp: (mainId: string) => `tk:main:${mainId}:wake-up`,
 } as const;
