@@ -59,7 +59,10 @@ export function demoAnswer(prompt: LanguageModelV4Prompt, tools: OfferedTools): 
   const tool =
     offered.find(({ name }) => said.toLowerCase().includes(name.toLowerCase())) ??
     (wish && offered.find(({ name }) => wish.tool.test(name)));
-  if (tool) return callTool(tool, said, countCalls(prompt), wish);
+  if (tool) {
+    const told = WISHES.find((one) => one.tool.test(tool.name));
+    return callTool(tool, said, countCalls(prompt), told);
+  }
   if (/\blong\b|story|essay/i.test(said)) return longAnswer();
   return introduction(said, offered);
 }
@@ -89,13 +92,13 @@ function afterResult(content: Extract<LanguageModelV4Prompt[number], { role: 'to
       type: 'text',
       text: failed
         ? `That did not work: ${takeCodePoints(shown, 300)}`
-        : `${isAnswer(result?.toolName) ? 'You answered' : `Here is what ${result?.toolName ?? 'the tool'} says`}: ${takeCodePoints(shown, 600)}\n\nI am only a script, so I leave it at that.`,
+        : `${introduce(result?.toolName ?? 'the tool')}: ${takeCodePoints(shown, 600)}\n\nI am only a script, so I leave it at that.`,
     },
   ];
 }
 
-function isAnswer(toolName = ''): boolean {
-  return /^ask/i.test(toolName);
+function introduce(toolName: string): string {
+  return /^ask/i.test(toolName) ? 'You answered' : `Here is what ${toolName} says`;
 }
 
 function introduction(said: string, tools: FunctionTool[]): DemoBeat[] {
