@@ -4,6 +4,7 @@ import { type Cluster, startCluster } from '../support/cluster.js';
 import { never } from '../support/deadline.js';
 import { unique } from '../support/environment.js';
 import { expectProblem } from '../support/problem.js';
+import { QueueClient } from '../support/queue.js';
 import { useCluster } from '../support/suite.js';
 
 describe('AGENTS_ENABLED=false (section 9)', () => {
@@ -27,7 +28,7 @@ describe('AGENTS_ENABLED=false (section 9)', () => {
     });
   });
 
-  it('switched off later: running turns finish, nothing is claimed; reading and Stop work', async function () {
+  it('switched off later: running turns finish, nothing is claimed; reading, queue removal and Stop work', async function () {
     this.timeout(60_000);
     const cluster = await startCluster({ mains: 1, workers: 1 });
     try {
@@ -50,6 +51,10 @@ async function switchOff(cluster: Cluster): Promise<void> {
 
   expectProblem(await chat.post({ message: 'x', sessionId: one.sessionId }, { main: at }), 404, 'agents_disabled');
   const { activeExecutionId } = await chat.transcript(two.sessionId, at);
+  const queue = new QueueClient(chat, two.sessionId, at);
+  const pending = [(await chat.accept('p', two)).queueId, (await chat.accept('q', two)).queueId] as const;
+  expect((await queue.reorder(pending[1], pending[0], pending)).status, 'a reorder').to.equal(200);
+  for (const id of pending) expect((await queue.remove(id)).json()).to.deep.equal({ removed: true });
   expect(await chat.stop(two.sessionId, activeExecutionId ?? '', at)).to.deep.equal({ cancelRequested: true });
   first.open();
   expect((await chat.settled(one.sessionId)).map((row) => row.status)).to.deep.equal(['success']);

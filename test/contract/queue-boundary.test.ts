@@ -100,6 +100,24 @@ describe('the boundary (sections 6 and 9)', function () {
     expect(cluster.model.requestsFor(turn.text)).to.have.length(1);
   });
 
+  it('a Stop after it: what it took in stays with the execution, without another request, and is queued no more', async () => {
+    const turn = await reserved();
+    const steered = await worker.hold('steered');
+    turn.held.open();
+    await steered.reached();
+    expect(await chat.stop(turn.sessionId, turn.executionId)).to.deep.equal({ cancelRequested: true });
+    steered.release();
+    const events = await turn.stream.all();
+    expect(events.at(-1)?.data).to.include({ status: 'cancelled' });
+    expect(events.filter(({ data }) => data.type === 'message-steered')).to.have.length(1);
+    expect(await turn.other.ids()).to.deep.equal([]);
+    expect((await chat.settled(turn.sessionId)).map((row) => row.status)).to.deep.equal(['cancelled']);
+    expect(cluster.model.requestsFor(turn.text)).to.have.length(0);
+    const next = unique('next');
+    await chat.turn(next, { sessionId: turn.sessionId });
+    expect(userTexts((await cluster.model.request(next)).body)).to.deep.equal([turn.marker, turn.text, next]);
+  });
+
   it('what is reserved behind the last boundary that maxSteps permits goes back to its place', async () => {
     const limits = { maxSteps: 2, maxDurationMs: 600_000, maxToolOutputChars: 100_000 };
     const short = await cluster.newChat({ tools: [cluster.httpTool('quick')], limits });

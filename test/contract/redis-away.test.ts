@@ -3,6 +3,7 @@ import { type Cluster, startCluster } from '../support/cluster.js';
 import { eventually } from '../support/deadline.js';
 import { unique } from '../support/environment.js';
 import { say } from '../support/model-script.js';
+import { QueueClient } from '../support/queue.js';
 import { type OwnRedis, startRedis } from '../support/redis.js';
 
 describe('Redis goes away (sections 8 and 9)', function () {
@@ -58,6 +59,37 @@ describe('Redis goes away (sections 8 and 9)', function () {
     expect((await stream.until('done')).data).to.include({ status: 'cancelled' });
     await redis.restart('empty');
     expect((await chat.turn('Again', { sessionId: String(sessionId) })).status).to.equal('success');
+  });
+
+  it('the queue is changed without it, and a message is steered in', async () => {
+    const chat = await cluster.newChat();
+    const [marker, text] = [unique('queue'), unique('steered')];
+    const held = cluster.model.hold(marker);
+    cluster.model.on(text, say('all the same'));
+    const stream = await chat.send(marker);
+    const { sessionId, executionId } = (await stream.until('execution-started')).data as Record<string, string>;
+    await held.reached();
+    await redis.kill();
+    const queue = new QueueClient(chat, sessionId ?? '', 1);
+    const ids: string[] = [];
+    for (const each of ['a', 'b', 'c']) ids.push((await chat.accept(each, { sessionId: sessionId ?? '' })).queueId);
+    const [a = '', b = '', c = ''] = ids;
+    const changes = [
+      await queue.reorder(c, a, ids),
+      await queue.edit(c, text),
+      await queue.steer(c, executionId ?? ''),
+      await queue.steer(b, executionId ?? ''),
+      await queue.giveBack(b),
+      await queue.remove(a),
+      await queue.remove(b),
+    ];
+    for (const change of changes) expect(change.status, change.text).to.equal(200);
+    held.open();
+    await cluster.model.request(text);
+    await redis.restart('empty');
+    const types = (await stream.all(30_000)).map(({ data }) => data.type);
+    expect(types).to.include('message-steered');
+    expect(types.at(-1)).to.equal('done');
   });
 
   it('a turn that runs meanwhile comes to its end, and its stream to its `done`', async () => {

@@ -11,13 +11,13 @@ export interface HeldRow {
 
 /**
  * Locks one row on a connection of the test's own. Who waits for a row gets it in the order of coming, so that a test can
- * also say who comes first.
+ * also say who comes first. It is the lock that the product takes: what merely refers to the row does not wait for it.
  */
 export async function holdRow(database: TestDatabase, table: string, id: string): Promise<HeldRow> {
   const client = new pg.Client({ connectionString: database.url });
   await client.connect();
   await client.query('begin');
-  await client.query(`select from ${table} where id = $1 for update`, [id]);
+  await client.query(`select from ${table} where id = $1 for no key update`, [id]);
   const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid');
   const pid = rows[0]?.pid;
   return {

@@ -1,4 +1,4 @@
-import type { Accepted, Chat } from './chat.js';
+import type { Accepted, Chat, Transcript } from './chat.js';
 import { unique } from './environment.js';
 import { type Gate, gate } from './gate.js';
 import { callTool, cut, type Reply, reply, say } from './model-script.js';
@@ -61,4 +61,12 @@ export function userTexts(body: { readonly messages?: readonly { role?: unknown;
     if (typeof content === 'string') return [content];
     return [(content as { text?: string }[]).map((part) => part.text ?? '').join('')];
   });
+}
+
+/** What a transcript shows: each message as its role with its texts, calls and files. */
+export function shown({ messages }: Transcript): unknown[][] {
+  return messages.map(({ role, content }) => [
+    role,
+    ...content.map((part) => part.text ?? part.toolName ?? part.fileName),
+  ]);
 }
