@@ -54,11 +54,14 @@ function compare(
 }
 
 /** When the worker of an interrupted execution was killed; null: it was not, or it may not have reached Postgres before. */
-function deathOf({ material, history }: Evidence, { status, workerId, startedAt }: ExecutionRow): number | null {
-  if (status !== 'interrupted') return null;
+function deathOf(
+  { material, history }: Evidence,
+  { status, workerId, startedAt, finishedAt }: ExecutionRow,
+): number | null {
+  if (status !== 'interrupted' || finishedAt === null) return null;
   const worker = material.instances.find((instance) => instance.workerId === workerId);
   const killedAt = worker?.killedAt ?? null;
-  if (!worker || killedAt === null) return null;
+  if (!worker || killedAt === null || killedAt > finishedAt) return null;
   const hindered = history.faults.some(
     ({ kind, target, from, to }) =>
       (kind.includes('Postgres') || kind.startsWith('pause')) &&

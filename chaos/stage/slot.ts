@@ -85,7 +85,7 @@ export class Slot {
   async kill(): Promise<void> {
     const process = this.#process;
     if (!process?.alive) return;
-    if (this.#instance) this.#instance.killedAt = now();
+    if (this.#instance?.endedAt === null) this.#instance.killedAt = now();
     await process.kill('SIGKILL');
   }
 
@@ -104,7 +104,7 @@ export class Slot {
   async terminate(ms: number, againMs: number | null): Promise<boolean> {
     const process = this.#process;
     if (!process?.alive) return true;
-    if (this.#instance) this.#instance.stoppingAt = now();
+    if (this.#instance?.endedAt === null) this.#instance.stoppingAt = now();
     process.signal('SIGTERM');
     if (againMs !== null) {
       await Promise.race([sleep(againMs), process.exit]);
