@@ -11,6 +11,7 @@ import { copyRelease } from './product/release.js';
 import { Random } from './random.js';
 import { add, markdown, newSummary, roundLine, type Summary } from './report.js';
 import { playRound, type RoundResult } from './round.js';
+import { abandon } from './stage/notes.js';
 import { startStage } from './stage/stage.js';
 
 /** A longer run is played in rounds, each judged by itself, so that it holds no history of hours. */
@@ -20,13 +21,14 @@ const BROKEN_MS = 60_000;
 
 const ending = new AbortController();
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => ending.abort());
-process.on('disconnect', () => process.exit(1));
+process.on('disconnect', abandon);
 
 process.exitCode = await main(readOptions(process.argv.slice(2))).catch((error: unknown) => {
   console.error(error);
   return 1;
 });
 await killLeftovers();
+process.off('disconnect', abandon);
 process.disconnect?.();
 
 async function main(options: Options): Promise<number> {

@@ -7,3 +7,13 @@ export function noteProcess(child: { pid: number; marker: string }): void {
 export function noteFolder(folder: string): void {
   process.send?.({ folder });
 }
+
+/** Ends the run with all of its process group, at once: the command that started it is gone. The next one clears the rest. */
+export function abandon(): never {
+  try {
+    process.kill(-process.pid, 'SIGKILL');
+  } catch {
+    // This process leads no group: it was started by hand.
+  }
+  process.exit(1);
+}

@@ -16,7 +16,7 @@ export interface ChatSession {
 }
 
 /** Sessions that are used side by side by each user at each agent. */
-const SESSIONS_A_SEAT = 4;
+const SESSIONS_A_SEAT = 2;
 /** Messages after which a session is left and a new one begun: contexts stay short. */
 const MESSAGES_A_SESSION = 18;
 

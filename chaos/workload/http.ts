@@ -17,7 +17,7 @@ export interface Answer {
 }
 
 /** After so long without an answer a client gives a request up. */
-const PATIENCE_MS = 8_000;
+const PATIENCE_MS = 4_000;
 
 /** Asks and reads the whole answer. Never throws: whatever goes wrong is an outcome. */
 export async function ask(request: Request): Promise<Answer> {
