@@ -50,6 +50,7 @@ describe('several suspensions in one step (section 5)', () => {
         executionId: run.executionId,
         sessionId: run.sessionId,
       });
+      expect(resumed.usage).to.deep.equal(run.turn.usage);
     }
     expect(cluster.tools.callsOf('act'), 'nothing runs before the last answer').to.have.length(count);
     const { openSuspensions } = await chat.transcript(run.sessionId);

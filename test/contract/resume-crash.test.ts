@@ -158,6 +158,23 @@ describe('a worker that dies while a run suspends or goes on (sections 4, 5 and 
     expect(messages[1]?.content[0]).to.include({ state: 'error', error: 'interrupted; it may have run' });
   });
 
+  it('a main that is told to stop while an accepted answer waits for a worker: its stream ends cleanly, the run goes on', async () => {
+    const { run, ran } = await waiting();
+    await run.accept(run.id(1), DENY);
+    await victim.kill();
+    const main = cluster.mains.length;
+    const stopping = await cluster.startMain();
+    const stream = await run.answer(run.id(0), APPROVE, { main });
+    await stream.until('resume-accepted');
+    await stopping.stop();
+    expect(await stream.end()).to.equal('clean');
+    expect(stream.seen).to.have.length(1);
+    await cluster.startWorker();
+    const rows = await chat.settled(run.sessionId, 2);
+    expect(rows.at(-1)?.status).to.equal('success');
+    expect(ran()).to.equal(1);
+  });
+
   it('right after the suspension was committed: the cards and `done` still come, and an approval works', async () => {
     const marker = unique('announced');
     cluster.model.on(marker, callTool('act', { n: 1 }), say('on'));

@@ -3,7 +3,7 @@ import type { Chat } from './chat.js';
 import type { HttpResponse } from './http.js';
 import type { EventData } from './sse-parser.js';
 import type { SseStream } from './sse-stream.js';
-import { checkExecution, checkHeaders, readTurn, summarize, type Turn } from './turn.js';
+import { checkCursors, checkExecution, checkHeaders, readTurn, summarize, type Turn } from './turn.js';
 
 /** What answers to a call look like (contract, section 5). */
 export const APPROVE = { approved: true };
@@ -103,8 +103,10 @@ export async function readResumed(stream: SseStream): Promise<Resumed> {
   const events = await stream.all();
   const accepted = events[0]?.data;
   if (accepted?.type !== 'resume-accepted') throw new Error(`the first event is ${JSON.stringify(accepted)}`);
-  if (events.length === 2) expect(events[1]?.data.type).to.equal('done');
-  else checkExecution(events.slice(1), earlierCalls(events.map((event) => event.data)));
+  if (events.length === 2) {
+    expect(events[1]?.data.type).to.equal('done');
+    checkCursors(events.slice(1));
+  } else checkExecution(events.slice(1), earlierCalls(events.map((event) => event.data)));
   return { ...summarize(events), accepted };
 }
 

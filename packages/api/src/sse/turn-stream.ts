@@ -1,6 +1,5 @@
 import { readSteered } from '@turnkeep/shared/chat/events-from-record';
 import type { AcceptedAnswer } from '@turnkeep/shared/chat/resume';
-import { usageOf } from '@turnkeep/shared/chat/sessions';
 import type { Accepted } from '@turnkeep/shared/contract/chat';
 import type { Database } from '@turnkeep/shared/db/database';
 import { type Cursor, formatCursor } from './cursor.js';
@@ -44,13 +43,14 @@ export async function streamResume(
   wait: Wait,
 ): Promise<void> {
   const { connection } = stream;
-  const { sessionId, runId, toolCallId, remaining, executionId } = accepted;
+  const { sessionId, runId, toolCallId, remaining, executionId, usage, finalN } = accepted;
   connection.onClose(wait.close);
   connection.send({ type: 'resume-accepted', sessionId, runId, toolCallId, remaining });
   const result = remaining > 0 ? null : await wait.outcome;
   if (remaining > 0 || result?.outcome === 'cancelled') {
     const status = remaining > 0 ? 'suspended' : 'cancelled';
-    connection.send({ type: 'done', sessionId, executionId, status, usage: await usageOf(deps.db, executionId) });
+    const done = { type: 'done', sessionId, executionId, status, usage };
+    connection.write(`id: ${formatCursor(executionId, { n: finalN, sub: 0 })}\ndata: ${JSON.stringify(done)}\n\n`);
   } else if (result?.executionId) {
     const followed = { sessionId, executionId: result.executionId, after: START, from: fromOf(result) };
     await follow(deps, stream, followed);

@@ -99,7 +99,8 @@ async function candidate(tx: Query, session: SessionRow): Promise<Candidate | un
      select a.config, a.deleted_at is not null as agent_deleted, (select role from member) as role,
        exists (select from executions where session_id = $1 and status = 'running') as running,
        c.id as checkpoint_id, c.status as checkpoint_status, c.execution_id as checkpoint_execution, c.run_id,
-       c.version as checkpoint_version, c.state as checkpoint_state, ce.config as checkpoint_config,
+       c.version as checkpoint_version,
+       case when c.status = 'answered' then c.state end as checkpoint_state, ce.config as checkpoint_config,
        q.id as queue_id, q.message_id, q.text, q.attachments
      from agents a
      left join checkpoints c on c.session_id = $1 and c.status in ('open', 'answered')

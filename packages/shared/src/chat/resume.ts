@@ -1,4 +1,5 @@
 import type { ResumeAccepted, ResumeRequest } from '../contract/chat.js';
+import type { Usage } from '../contract/events.js';
 import { ProblemError } from '../contract/problems.js';
 import type { Database, Query } from '../db/database.js';
 import { claimKey, type IdempotencyKey, keepAnswer } from './idempotency.js';
@@ -8,6 +9,9 @@ import { refreshSession } from './session-status.js';
 /** An accepted answer, and what its stream needs: the suspended execution, and the checkpoint that it waits for. */
 export interface AcceptedAnswer extends ResumeAccepted {
   executionId: string;
+  /** What the suspended execution has cost, and the number of its `done`. */
+  usage: Usage | null;
+  finalN: number;
   checkpointId: string;
   /** True where an earlier request with the same key was accepted: this one has added nothing. */
   repeated: boolean;
@@ -57,6 +61,8 @@ export async function acceptAnswer(
       toolCallId,
       remaining,
       executionId: call.execution_id,
+      usage: call.input === null ? null : { inputTokens: call.input, outputTokens: call.output ?? 0 },
+      finalN: call.final_n,
       checkpointId: call.checkpoint_id,
     };
     if (idempotency) await keepAnswer(tx, session.userId, idempotency, accepted);
@@ -75,9 +81,13 @@ async function findSuspension(tx: Query, sessionId: string, runId: string, toolC
     status: string;
     checkpoint_id: string;
     execution_id: string;
+    final_n: number;
+    input: number | null;
+    output: number | null;
   }>(
-    `select s.kind, s.answered_at is not null as answered, c.status, c.id as checkpoint_id, c.execution_id
-     from suspensions s join checkpoints c on c.id = s.checkpoint_id
+    `select s.kind, s.answered_at is not null as answered, c.status, c.id as checkpoint_id, c.execution_id,
+       e.final_n, e.input_tokens as input, e.output_tokens as output
+     from suspensions s join checkpoints c on c.id = s.checkpoint_id join executions e on e.id = c.execution_id
      where s.tool_call_id = $3 and c.run_id = $2 and c.session_id = $1`,
     [sessionId, runId, toolCallId],
   );

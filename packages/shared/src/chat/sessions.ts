@@ -1,5 +1,4 @@
 import type { ExecutionView, SessionListItem, ToolCallView } from '../contract/chat.js';
-import type { Usage } from '../contract/events.js';
 import type { Query } from '../db/database.js';
 import type { SessionRef } from './refs.js';
 
@@ -82,13 +81,4 @@ export async function readToolCall(
   if (!row) return null;
   const output = row.output === null ? {} : { output: JSON.parse(row.output) as unknown };
   return { toolCallId, toolName: row.tool_name, input: JSON.parse(row.input) as unknown, ...output };
-}
-
-/** What an execution has cost; null where no model request was recorded. */
-export async function usageOf(db: Query, executionId: string): Promise<Usage | null> {
-  const [row] = await db.query<{ input: number | null; output: number | null }>(
-    'select input_tokens as input, output_tokens as output from executions where id = $1',
-    [executionId],
-  );
-  return row && row.input !== null ? { inputTokens: row.input, outputTokens: row.output ?? 0 } : null;
 }
