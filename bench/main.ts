@@ -1,5 +1,6 @@
 // `npm run bench`: starts both sides, measures, and prints a table in Markdown. Options: `--only=acceptance,turns,relay`, and
-// `--scale=0.2` for a quick look, `--profile=FOLDER` for CPU profiles. It ends with 0 whatever the figures are: they are for people to judge.
+// `--scale=0.2` for a quick look, `--profile=FOLDER` for CPU profiles. It ends
+// with 0 whatever the figures are: they are for people to judge.
 import { parseArgs } from 'node:util';
 import { dropTemplate } from '../test/support/postgres.js';
 import { describeMachine } from './machine.js';

@@ -8,7 +8,8 @@ import { type Ids, runOn } from './script.js';
 import { BARE_QUEUE, bareStream, receiveSetup } from './setup.js';
 import { prepareTurn } from './turn-scripts.js';
 
-const LOCK_MS = 1_500;
+/** Longer than a transaction takes on the busiest machine: a lock that has run out cannot be released. */
+const LOCK_MS = 30_000;
 const KEPT_S = 330;
 
 const { databaseUrl, redisUrl, modelUrl, concurrency, ...setup } = await receiveSetup();
@@ -23,7 +24,11 @@ const worker = new Worker<Ids>(BARE_QUEUE.name, ({ data }) => turn(data), {
   prefix: BARE_QUEUE.prefix,
   concurrency,
 });
-worker.on('failed', (_, error) => console.error(error));
+worker.on('failed', (job, error) => {
+  console.error(error);
+  const { sessionId, executionId = '' } = job?.data ?? {};
+  void append(bareStream(executionId), [{ type: 'done', sessionId, executionId, status: 'error' }]);
+});
 await worker.waitUntilReady();
 process.send?.({ port: 0 });
 

@@ -9,6 +9,8 @@ export interface TurnTimes {
   doneAt: number;
   /** For each chunk of the model, how long it took from the model to here, in ms. */
   delays: number[];
+  /** Chunks that came in a snapshot, after a gap, and so without a delay of their own. */
+  inSnapshots: number;
 }
 
 /** Puts load on a main, the product's or the bare one: both answer the same route. Connections are kept. */
@@ -46,12 +48,13 @@ export class LoadClient {
 
   /** Sends a message and follows its turn to `done`. Throws where it ends otherwise than well. */
   async turn(message: string, sessionId?: string): Promise<TurnTimes> {
-    const times: TurnTimes = { sentAt: nowMs(), queuedAt: 0, startedAt: 0, doneAt: 0, delays: [] };
+    const times: TurnTimes = { sentAt: nowMs(), queuedAt: 0, startedAt: 0, doneAt: 0, delays: [], inSnapshots: 0 };
     const body = sessionId ? { message, sessionId } : { message };
     const stamps = new Stamps();
     for await (const line of events(await this.#post(body, 'text/event-stream', 200))) {
       const at = nowMs();
       if (isType(line, 'text-delta')) times.delays.push(...stamps.delaysOf(line, at));
+      else if (isType(line, 'snapshot')) times.inSnapshots += stamps.inSnapshot(line) - times.delays.length;
       else if (isType(line, 'message-queued')) times.queuedAt = at;
       else if (isType(line, 'execution-started')) times.startedAt = at;
       else if (isType(line, 'done')) {
@@ -122,5 +125,12 @@ class Stamps {
     const stamps = (this.#rest + delta).split(' ');
     this.#rest = stamps.pop() ?? '';
     return stamps.map((stamp) => at - Number(stamp) / 1000);
+  }
+
+  /** How many stamps the whole text of a snapshot holds. */
+  inSnapshot(line: string): number {
+    const { messages } = JSON.parse(line) as { messages: { content: { type: string; text?: string }[] }[] };
+    const text = messages.flatMap(({ content }) => content.map((part) => part.text ?? '')).join('');
+    return text.match(/\d{6,} /g)?.length ?? 0;
   }
 }

@@ -38,19 +38,21 @@ async function alone({ product, bare }: Sides, scale: Scale): Promise<Row> {
 
 async function crowd({ product, bare }: Sides, scale: Scale): Promise<Row> {
   const [ours, theirs] = [new Samples(), new Samples()];
+  const inSnapshots: number[] = [];
   const chunks = scale.of(100, 25);
   for (const [client, samples] of [
     [product, ours],
     [bare, theirs],
   ] as const)
-    await stream(client, samples, chunks);
+    inSnapshots.push(await stream(client, samples, chunks));
   const added = ours.median - theirs.median;
   const isFast = ours.p99 <= Math.max(CROWD_P99_MS, 2 * theirs.p99);
-  const isWhole = ours.size === CROWD * chunks;
+  const [late = 0] = inSnapshots;
+  const isWhole = ours.size + late === CROWD * chunks;
   return {
     name: `the same, ${CROWD} sessions of 25 chunks/s each; none lost`,
     ...columns(ours, theirs),
-    result: `+${figure(added)} ms`,
+    result: `+${figure(added)} ms${late > 0 ? `, ${late} by snapshot` : ''}${isWhole ? '' : ', **some lost**'}`,
     aim: {
       text: `≤ +${CROWD_ADDED_MS} ms, p99 ≤ ${CROWD_P99_MS} ms or 2×`,
       holds: added <= CROWD_ADDED_MS && isFast && isWhole,
@@ -58,13 +60,15 @@ async function crowd({ product, bare }: Sides, scale: Scale): Promise<Row> {
   };
 }
 
-/** All sessions begin within one gap between chunks, as they would of themselves. */
-async function stream(client: LoadClient, samples: Samples, chunks: number): Promise<void> {
+/** All sessions begin within a second, as they would of themselves. Answers how many chunks came by snapshot. */
+async function stream(client: LoadClient, samples: Samples, chunks: number): Promise<number> {
   const turns = Array.from({ length: CROWD }, async (_, index) => {
     await new Promise((resolve) => setTimeout(resolve, (index * 1_000) / CROWD));
-    samples.add(...(await client.turn(`say ${chunks} every 40`)).delays);
+    const { delays, inSnapshots } = await client.turn(`say ${chunks} every 40`);
+    samples.add(...delays);
+    return inSnapshots;
   });
-  await Promise.all(turns);
+  return (await Promise.all(turns)).reduce((sum, count) => sum + count, 0);
 }
 
 async function burst({ product, bare }: Sides, scale: Scale): Promise<Row> {
