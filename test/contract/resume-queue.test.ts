@@ -6,7 +6,7 @@ import { gate } from '../support/gate.js';
 import { callTool, refuse, reply, say } from '../support/model-script.js';
 import { expectProblem } from '../support/problem.js';
 import { QueueClient } from '../support/queue.js';
-import { APPROVE, DENY, suspend } from '../support/resume.js';
+import { APPROVE, DENY, SuspendedRun, suspend } from '../support/resume.js';
 import { useCluster } from '../support/suite.js';
 import { answer, answerAfter } from '../support/tool-server.js';
 import { readTurn } from '../support/turn.js';
@@ -232,6 +232,20 @@ describe('a suspended run, its session and its continuation (sections 3, 5, 6 an
       expect(failed.error?.code).to.equal('model_refused');
       expect(failed.error?.message).to.match(/credential/);
     });
+  });
+
+  it('attachments of the message are with the model after the answer as before it', async () => {
+    const marker = unique('attached');
+    cluster.model.on(marker, callTool('act', {}), say('on'));
+    const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
+    const attachments = [{ fileName: 'dot.png', mimeType: 'image/png', data: png }];
+    const turn = await readTurn(await chat.send(marker, { attachments }));
+    const run = new SuspendedRun(chat, turn);
+    expect((await run.resume(run.id(), APPROVE, { main: 1 })).status).to.equal('success');
+    const [before, after] = [await cluster.model.request(marker), await cluster.model.request(marker, 2)];
+    const asked = before.body.messages ?? [];
+    expect(JSON.stringify(asked)).to.contain(png);
+    expect(after.body.messages?.slice(0, asked.length), 'the same beginning').to.deep.equal(asked);
   });
 
   describe('limits and usage', () => {

@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
 import type { Chat } from '../support/chat.js';
 import { unique } from '../support/environment.js';
@@ -77,13 +78,15 @@ describe('Stop of a suspended turn (section 5)', () => {
   });
 
   it('racing the last answer: either it is cancelled, or the run went on and Stop says false', async () => {
-    for (let round = 0; round < 10; round++) {
+    const rounds = process.env.TURNKEEP_LONG ? 200 : 10;
+    for (let round = 0; round < rounds; round++) {
       const run = await waiting();
       await run.accept(run.id(0), APPROVE);
       const count = cluster.tools.callsOf('act').length;
       const [answered, stopped] = await Promise.all([
         run.post({ toolCallId: run.id(1), resumeData: APPROVE }, { main: round % 2 }),
-        chat.stop(run.sessionId, run.executionId, (round + 1) % 2),
+        // From before the acceptance until the continuation runs.
+        pause((round % 10) * 4).then(() => chat.stop(run.sessionId, run.executionId, (round + 1) % 2)),
       ]);
       expect(answered.status).to.be.oneOf([202, 409]);
       const rows = await chat.settled(run.sessionId, stopped.cancelRequested ? 1 : 2);

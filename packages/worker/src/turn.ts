@@ -157,8 +157,13 @@ export class Turn {
     const { egress, mcp, point, db, encryptionKey } = this.#deps;
     const models = new Map<Frame, Promise<TurnModel>>();
     const { projectId } = this.#turn.claimed.session;
+    const open = async ({ config }: Frame): Promise<TurnModel> => {
+      const model = await this.#patiently(() => openModel(db, encryptionKey, egress, projectId, config.model));
+      if (model === null) throw this.#turn.signal.reason;
+      return model;
+    };
     const openOnce = (frame: Frame) => {
-      const model = models.get(frame) ?? openModel(db, encryptionKey, egress, projectId, frame.config.model);
+      const model = models.get(frame) ?? open(frame);
       models.set(frame, model);
       return model;
     };
