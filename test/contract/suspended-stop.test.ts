@@ -66,9 +66,13 @@ describe('Stop of a suspended turn (section 5)', () => {
     const messages = (await cluster.model.request(next)).body.messages ?? [];
     const results = messages.filter((message) => message.role === 'tool').map((message) => textOf(message.content));
     expect(results).to.have.length(3);
-    expect(results[0]).to.match(/cancelled/i);
+    expect(results[0])
+      .to.match(/cancelled/i)
+      .and.to.contain('it was not run');
     expect(results[1]).to.equal('looked');
-    expect(results[2]).to.match(/cancelled/i);
+    expect(results[2])
+      .to.match(/cancelled/i)
+      .and.to.contain('it was not run');
   });
 
   it('many Stops at once, from both mains: one of them did it', async () => {

@@ -23,6 +23,7 @@ import type { Egress } from './runtime/egress.js';
 import { type TurnFailure, toTurnFailure } from './runtime/failure.js';
 import type { McpClients } from './runtime/mcp.js';
 import type { TurnModel } from './runtime/model.js';
+import { INTERNAL, stepLimit, timeLimit } from './turn-errors.js';
 import { UsageMeter } from './usage-meter.js';
 
 /** Where a test can hold or kill a turn. */
@@ -379,22 +380,6 @@ export class Turn {
   #changed(): void {
     void this.#deps.signals.executionChanged(this.#turn.claimed.session, this.#turn.owner.executionId);
   }
-}
-
-const INTERNAL: ExecutionError = {
-  code: 'internal',
-  message: 'Something went wrong on our side. Send the message again.',
-};
-
-function timeLimit(ms: number): ExecutionError {
-  return { code: 'time_limit', message: `The turn took longer than the ${ms / 1000} s that it may take.` };
-}
-
-function stepLimit(steps: number): ExecutionError {
-  return {
-    code: 'step_limit',
-    message: `The turn reached its limit of ${steps} model requests. Send a message to go on.`,
-  };
 }
 
 function suspendedEvent(runId: string, { callId, toolName, input, wait }: ReturnType<typeof waitingCalls>[number]) {

@@ -10,6 +10,8 @@ export interface HistoryCall {
   state: 'running' | 'suspended' | 'done' | 'error' | 'denied' | 'cancelled';
   outputJson: string | null;
   error: string | null;
+  /** True for a call that still waited for a person when its turn was stopped: it has surely not run. */
+  neverRan: boolean;
   providerCallId: string | null;
   providerKey: string | null;
 }
@@ -38,7 +40,9 @@ export async function readHistory(db: Query, sessionId: string, number: number):
          when 'step' then json_build_object('type', 'step')
          when 'text' then json_build_object('type', 'text', 'block', e.block, 'text', e.text)
          else json_build_object('type', 'tool-call', 'callId', t.id, 'toolName', t.tool_name, 'inputJson', t.input,
-           'state', t.state, 'outputJson', t.output, 'error', t.error, 'providerCallId', t.provider_call_id,
+           'state', t.state, 'outputJson', t.output, 'error', t.error, 'neverRan', exists (
+             select from suspensions s join checkpoints c on c.id = s.checkpoint_id
+             where s.tool_call_id = t.id and c.status = 'cancelled'), 'providerCallId', t.provider_call_id,
            'providerKey', t.provider_key) end,
        m.place_execution, m.place, e.execution_number, e.n
      from messages m join entries e on e.message_id = m.id left join tool_calls t on t.id = e.tool_call_id

@@ -22,6 +22,8 @@ export interface HistoryToolCall {
   state: ToolCallState;
   outputJson: string | null;
   error: string | null;
+  /** True: it was cancelled while it still waited for a person. */
+  neverRan?: boolean;
   /** The id that the call had at its provider, and that provider's key (`providerKey` in `model.ts`). */
   providerCallId: string | null;
   providerKey: string | null;
@@ -127,14 +129,16 @@ function resultOf(call: HistoryToolCall, { maxToolOutputChars }: HistoryOptions)
 }
 
 /** What happened to a call that has no proper result. (contract section 5) */
-function problemOf({ state, error }: HistoryToolCall): string | undefined {
+function problemOf({ state, error, neverRan }: HistoryToolCall): string | undefined {
   switch (state) {
     case 'done':
       return undefined;
     case 'error':
       return error ?? 'The tool failed.';
     case 'cancelled':
-      return `Cancelled by the user before it had a result; it may have run.${error ? ` ${error}` : ''}`;
+      return neverRan
+        ? 'Cancelled by the user before it was approved or answered; it was not run.'
+        : `Cancelled by the user before it had a result; it may have run.${error ? ` ${error}` : ''}`;
     case 'denied':
       return error ?? 'The user denied this call.';
     case 'running':
