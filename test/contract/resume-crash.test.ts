@@ -207,6 +207,59 @@ describe('a worker that dies while a run suspends or goes on (sections 4, 5 and 
   });
 });
 
+if (process.env.TURNKEEP_LONG) {
+  describe('many runs that go on while workers die at random (sections 5 and 9)', function () {
+    this.timeout(300_000);
+    // Forty at once on two cores: a short lease would run out by itself.
+    const cluster = useCluster({ workers: 2, env: { LEASE_MS: '4000' } });
+
+    it('each approved tool runs once at most, each session goes on, and what was not finished says so', async () => {
+      cluster.tools.on('act', (call, response) => void setTimeout(() => answer('acted')(call, response), 20));
+      const tools = [cluster.httpTool('act', { requireApproval: true })];
+      const chat = await chainOf(cluster, { tools }, { tools });
+      const runs = await Promise.all(
+        Array.from({ length: 40 }, async () => {
+          const [marker, task] = [unique('many'), unique('task')];
+          cluster.model.on(
+            marker,
+            reply(callTool('act', {}), callTool('deeper', { task }), callTool('act', {})),
+            say('on'),
+          );
+          cluster.model.on(task, callTool('act', {}), say('child'));
+          return suspend(chat, marker);
+        }),
+      );
+      const answering = Promise.all(
+        runs.map(async (run, at) => {
+          for (const call of run.calls) await run.accept(call.toolCallId, APPROVE, { main: at % 2 });
+        }),
+      );
+      for (let round = 0; round < 6; round++) {
+        const [victim] = cluster.workers.splice(0, 1);
+        await Promise.all([victim?.kill(), cluster.startWorker()]);
+      }
+      await answering;
+      const statuses: Record<string, number> = {};
+      for (const run of runs) {
+        const rows = await chat.settled(run.sessionId, 2);
+        const last = String(rows.at(-1)?.status);
+        expect(last).to.be.oneOf(['success', 'interrupted']);
+        statuses[last] = (statuses[last] ?? 0) + 1;
+        for (const { toolCallId } of run.calls) {
+          const ran = cluster.tools.callsOf('act').filter((call) => call.headers['idempotency-key'] === toolCallId);
+          expect(ran.length, `runs of ${toolCallId}`).to.be.at.most(1);
+          if (last === 'success') expect(ran).to.have.length(1);
+        }
+        const { messages } = await chat.transcript(run.sessionId);
+        const states = messages[1]?.content.flatMap((part) => part.state ?? []);
+        for (const state of states ?? []) expect(state).to.be.oneOf(last === 'success' ? ['done'] : ['done', 'error']);
+        expect((await chat.turn(unique('next'), { sessionId: run.sessionId })).status).to.equal('success');
+      }
+      expect(statuses.interrupted, 'runs that a death met').to.be.greaterThan(0);
+    });
+  });
+}
+
 function source(state: string | RegExp): string {
   return typeof state === 'string' ? state : state.source;
 }
