@@ -17,6 +17,7 @@ export class EventRelay {
   #appendedN = 0;
   #scheduled = false;
   #inFlight = 0;
+  #dropped = false;
 
   constructor(stream: EventStream, sessionId: string, executionId: string) {
     this.#stream = stream;
@@ -26,6 +27,7 @@ export class EventRelay {
 
   /** Adds event number `n`. */
   add(n: number, line: string): void {
+    if (this.#dropped) return;
     const current = this.#entries.at(-1);
     if (current && charsOf(current) < ENTRY_CHARS) {
       current.lines.push(line);
@@ -52,8 +54,12 @@ export class EventRelay {
     await this.#append(true);
   }
 
-  /** Throws away what was not appended yet: the execution is somebody else's. */
+  /**
+   * Throws away what was not appended yet, and takes nothing more: the execution is over or somebody else's. What a model
+   * still says must not follow what was thrown away, as if nothing were missing between them.
+   */
   drop(): void {
+    this.#dropped = true;
     this.#entries.length = 0;
   }
 
