@@ -1,13 +1,16 @@
 import { readSteered } from '@turnkeep/shared/chat/events-from-record';
 import type { AcceptedAnswer } from '@turnkeep/shared/chat/resume';
 import type { Accepted } from '@turnkeep/shared/contract/chat';
-import type { Database } from '@turnkeep/shared/db/database';
+import { type Database, DatabaseAway } from '@turnkeep/shared/db/database';
+import type { SseConnection } from './connection.js';
 import { type Cursor, formatCursor } from './cursor.js';
 import { type Followed, Follower, type FollowerDeps } from './follower.js';
 import type { OpenStream } from './streams.js';
 import type { Wait, WaitedOutcome } from './waiting.js';
 
 const START: Cursor = { n: 0, sub: 0 };
+/** How soon a read that did not reach Postgres is tried again, in ms. */
+const RETRY_MS = 200;
 
 /**
  * The stream that answers an accepted message (contract, section 4): `message-queued`, then nothing until something becomes
@@ -72,9 +75,22 @@ export async function follow(deps: FollowerDeps, stream: OpenStream, followed: F
 }
 
 async function sendSteered(db: Database, { connection }: OpenStream, queueId: string): Promise<void> {
-  const steered = await readSteered(db, queueId);
+  const steered = await whileOpen(connection, () => readSteered(db, queueId));
   if (!steered) return;
   const { executionId, message, n } = steered;
   const event = { type: 'message-steered', queueId, executionId, message };
   connection.write(`id: ${formatCursor(executionId, { n, sub: 0 })}\ndata: ${JSON.stringify(event)}\n\n`);
+}
+
+/** Reads what a stream must still say, again and again while Postgres is away; null where the reader left meanwhile. */
+async function whileOpen<T>(connection: SseConnection, read: () => Promise<T>): Promise<T | null> {
+  while (!connection.closed) {
+    try {
+      return await read();
+    } catch (error) {
+      if (!(error instanceof DatabaseAway)) throw error;
+    }
+    await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+  }
+  return null;
 }
