@@ -1,4 +1,5 @@
 import type { Action, History, Operation, Violation } from '../history.js';
+import { MODEL } from '../nemesis/faults.js';
 import type { ModelRequest } from '../stage/model.js';
 import { markersOf } from '../stage/plan.js';
 import type { Instance } from '../stage/slot.js';
@@ -58,6 +59,16 @@ export class Evidence {
   /** Those of one kind that were done, or may have been. */
   effective<K extends Action['kind']>(kind: K): OperationOf<K>[] {
     return this.operations(kind).filter(({ outcome }) => outcome.kind === 'ok' || outcome.kind === 'unknown');
+  }
+
+  /** Whether the model could not be reached at some moment of this time: turns may fail, and a request be made again. */
+  isModelCut(from: number, to: number | null): boolean {
+    return this.history.faults.some(
+      (fault) =>
+        fault.target === MODEL &&
+        fault.from <= (to ?? Number.POSITIVE_INFINITY) &&
+        from <= (fault.to ?? Number.POSITIVE_INFINITY),
+    );
   }
 
   /** The execution that a request of the model belongs to; undefined where its session was deleted. */

@@ -1,4 +1,5 @@
 import type { Violation } from '../history.js';
+import type { ModelRequest } from '../stage/model.js';
 import { type Check, CLOCK_MS, type Evidence } from './evidence.js';
 import type { ExecutionRow } from './final-state.js';
 
@@ -26,11 +27,15 @@ const ENDINGS: Readonly<Record<string, readonly (string | null)[]>> = {
   error: ['step_limit'],
 };
 
+/** What a turn ends with that could not reach the model. */
+const MODEL_FAILED: ReadonlySet<string | null> = new Set(['model_unavailable', 'model_stream_broken']);
+
 /** Nothing runs when all is quiet, and nothing ended for a reason that the run has not. */
-export const endings: Check = ({ final }) => {
+export const endings: Check = (evidence) => {
   const rule = 'executions end as they may';
-  return final.executions
+  return evidence.final.executions
     .filter(({ status, errorCode }) => !(ENDINGS[status] ?? []).includes(errorCode))
+    .filter((row) => !(MODEL_FAILED.has(row.errorCode) && evidence.isModelCut(row.startedAt, row.finishedAt)))
     .map((row) => ({ rule, what: `${name(row)} of session ${row.sessionId} is ${row.status} (${row.errorCode})` }));
 };
 
@@ -61,13 +66,13 @@ const ABORTED_WITHIN_MS = 1_500;
 export const requests: Check = (evidence) => {
   const found: Violation[] = [];
   const say = (rule: string, what: string) => found.push({ rule, what });
-  const seen = new Map<string, number>();
+  const seen = new Map<string, ModelRequest>();
   for (const request of evidence.material.model) {
     const { id, digest, at, markers, ending, endedAt } = request;
     const first = seen.get(digest);
-    if (first !== undefined)
-      say('no model request is made twice', `request ${id} repeats ${first} (message ${markers.at(-1)})`);
-    seen.set(digest, id);
+    if (first && !wasCutOff(evidence, first))
+      say('no model request is made twice', `request ${id} repeats ${first.id} (message ${markers.at(-1)})`);
+    seen.set(digest, request);
     const row = evidence.executionOf(request);
     if (!row) continue;
     const what = `request ${id} (message ${markers.at(-1)}) came ${ms(at)}; ${name(row)} ran ${ms(row.startedAt)} to ${ms(row.finishedAt)}`;
@@ -79,6 +84,11 @@ export const requests: Check = (evidence) => {
   for (const complaint of evidence.material.complaints) say('a strict model accepts every request', complaint);
   return found;
 };
+
+/** A connection that broke before anything was answered: such a request is made again, and has cost nothing. */
+function wasCutOff(evidence: Evidence, { ending, at, endedAt }: ModelRequest): boolean {
+  return ending === 'aborted' && evidence.isModelCut(at, endedAt);
+}
 
 /** Each call reaches the tool server at most once, is on record, and an approval came first (contract, sections 5 and 9.5). */
 export const toolCalls: Check = (evidence) => {

@@ -22,7 +22,7 @@ export const texts: Check = (evidence) => {
     const ids = new Set(rows.map(({ id }) => id));
     const kept = transcript.filter(({ role, executionId }) => role === 'assistant' && ids.has(executionId));
     const text = kept.map((one) => one.text).join('');
-    const said = requests.get(runId) ?? [];
+    const said = lastOfEach(requests.get(runId) ?? []);
     const wrong = compare(evidence, text, said, last);
     if (wrong)
       found.push({
@@ -32,6 +32,11 @@ export const texts: Check = (evidence) => {
   }
   return found;
 };
+
+/** Of a request that was made again, because nothing of it was answered, only the last counts. */
+function lastOfEach(requests: readonly ModelRequest[]): ModelRequest[] {
+  return requests.filter(({ digest }, index) => requests.findLastIndex((one) => one.digest === digest) === index);
+}
 
 function compare(
   evidence: Evidence,
@@ -54,11 +59,9 @@ function compare(
 }
 
 /** When the worker of an interrupted execution was killed; null: it was not, or it may not have reached Postgres before. */
-function deathOf(
-  { material, history }: Evidence,
-  { status, workerId, startedAt, finishedAt }: ExecutionRow,
-): number | null {
+function deathOf(evidence: Evidence, { status, workerId, startedAt, finishedAt }: ExecutionRow): number | null {
   if (status !== 'interrupted' || finishedAt === null) return null;
+  const { material, history } = evidence;
   const worker = material.instances.find((instance) => instance.workerId === workerId);
   const killedAt = worker?.killedAt ?? null;
   if (!worker || killedAt === null || killedAt > finishedAt) return null;
@@ -69,7 +72,7 @@ function deathOf(
       (to ?? Number.POSITIVE_INFINITY) > startedAt - RECORDED_MS - BUSY_MS &&
       (target === 'Postgres' || isOf(target, worker)),
   );
-  return hindered ? null : killedAt;
+  return hindered || evidence.isModelCut(startedAt, killedAt) ? null : killedAt;
 }
 
 function isOf(target: string, { name }: Instance): boolean {

@@ -3,6 +3,7 @@ import type { Random } from '../random.js';
 import { now, sleep } from '../stage/clock.js';
 import type { Slot } from '../stage/slot.js';
 import { LEASE_MS, type Stage } from '../stage/stage.js';
+import type { Wire } from '../stage/wire.js';
 
 /** What a fault has to work with. Its waits end early when the faults are to end; `heal` repairs whatever it leaves. */
 export interface Hand {
@@ -13,6 +14,9 @@ export interface Hand {
 }
 
 type FaultOf = (hand: Hand) => { target: string; run: () => Promise<void> };
+
+/** The target of faults by which a turn may fail: the checker asks for it. */
+export const MODEL = 'the model';
 
 /** How long a process may take to stop on SIGTERM: the grace, its closing, and a machine that is busy. */
 const STOP_MS = 20_000;
@@ -67,12 +71,17 @@ export const STORE_FAULTS = {
 
 /** Faults between any two. */
 export const WIRE_FAULTS = {
-  'cut between a process and Postgres': (hand) => wire(hand, slotOf(hand), 'postgres', 'cut'),
-  'cut between a process and Redis': (hand) => wire(hand, slotOf(hand), 'redis', 'cut'),
-  'cut between a main and its clients': (hand) => wire(hand, slotOf(hand, 'main'), 'clients', 'cut'),
-  'silence between a process and Postgres': (hand) => wire(hand, slotOf(hand), 'postgres', 'freeze'),
-  'silence between a process and Redis': (hand) => wire(hand, slotOf(hand), 'redis', 'freeze'),
-  'silence between a main and its clients': (hand) => wire(hand, slotOf(hand, 'main'), 'clients', 'freeze'),
+  'cut between a process and Postgres': (hand) => between(hand, slotOf(hand), 'postgres', 'cut'),
+  'cut between a process and Redis': (hand) => between(hand, slotOf(hand), 'redis', 'cut'),
+  'cut between a main and its clients': (hand) => between(hand, slotOf(hand, 'main'), 'clients', 'cut'),
+  'silence between a process and Postgres': (hand) => between(hand, slotOf(hand), 'postgres', 'freeze'),
+  'silence between a process and Redis': (hand) => between(hand, slotOf(hand), 'redis', 'freeze'),
+  'silence between a main and its clients': (hand) => between(hand, slotOf(hand, 'main'), 'clients', 'freeze'),
+  'cut between the workers and the model': (hand) => wire(hand, MODEL, hand.stage.outside.model, 'cut', 1_500),
+  'silence between the workers and the model': (hand) => wire(hand, MODEL, hand.stage.outside.model, 'freeze', 4_000),
+  'cut between the workers and the tools': (hand) => wire(hand, 'the tools', hand.stage.outside.tools, 'cut', 1_500),
+  'silence between the workers and the tools': (hand) =>
+    wire(hand, 'the tools', hand.stage.outside.tools, 'freeze', 4_000),
 } satisfies Record<string, FaultOf>;
 
 function at(target: string, run: () => Promise<void>) {
@@ -113,11 +122,15 @@ function redisDown({ stage, random, ended }: Hand, data: 'keep' | 'empty') {
   });
 }
 
-function wire({ random, ended }: Hand, slot: Slot, to: keyof Slot['wires'], how: 'cut' | 'freeze') {
-  return at(`${slot.name} – ${to}`, async () => {
-    slot.wires[to][how]();
-    await sleep(random.between(300, 6_000), ended);
-    slot.wires[to].restore();
+function between(hand: Hand, slot: Slot, to: keyof Slot['wires'], how: 'cut' | 'freeze') {
+  return wire(hand, `${slot.name} – ${to}`, slot.wires[to], how, 6_000);
+}
+
+function wire({ random, ended }: Hand, target: string, which: Wire, how: 'cut' | 'freeze', maxMs: number) {
+  return at(target, async () => {
+    which[how]();
+    await sleep(random.between(300, maxMs), ended);
+    which.restore();
   });
 }
 

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import type { Fault, History } from '../history.js';
 import type { Random } from '../random.js';
 import { now, sleep } from '../stage/clock.js';
@@ -26,6 +27,7 @@ export class Nemesis {
   }
 
   start(): void {
+    setMaxListeners(0, this.#ending.signal);
     this.#running = Promise.all((Object.keys(HANDS) as (keyof typeof HANDS)[]).map((name) => this.#work(name)));
   }
 
@@ -73,6 +75,7 @@ export class Nemesis {
   async #heal(): Promise<void> {
     const slots = [...this.#stage.mains, ...this.#stage.workers];
     for (const { wires } of slots) for (const wire of Object.values(wires)) wire.restore();
+    for (const wire of Object.values(this.#stage.outside)) wire.restore();
     await Promise.all([this.#stage.redis.heal(), this.#stage.postgres.heal()]);
     for (const slot of slots) slot.resume();
     await Promise.all(slots.map((slot) => slot.start()));

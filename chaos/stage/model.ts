@@ -52,9 +52,10 @@ export class Model {
     await new Promise((resolve) => this.#server?.close(resolve));
   }
 
-  get baseUrl(): string {
+  /** Its address, with a slash at the end. */
+  get url(): string {
     const address = this.#server?.address() as AddressInfo;
-    return `http://127.0.0.1:${address.port}/v1`;
+    return `http://127.0.0.1:${address.port}/`;
   }
 
   /** Begins a new log. */

@@ -1,5 +1,3 @@
-import type { Tools } from './tools.js';
-
 /** One user's way to one agent. */
 export interface Seat {
   readonly token: string;
@@ -13,8 +11,11 @@ export interface People {
 
 const USERS = 3;
 
-/** Makes the users of a run, a project in which all of them may chat, and its agents. */
-export async function settle(baseUrl: string, adminToken: string, modelUrl: string, tools: Tools): Promise<People> {
+/**
+ * Makes the users of a run, a project in which all of them may chat, and its agents.
+ * @param modelUrl of the model, and `toolsUrl` of the tools, with a slash at the end
+ */
+export async function settle(baseUrl: string, adminToken: string, modelUrl: string, toolsUrl: string): Promise<People> {
   const ask = async <T>(token: string, method: string, path: string, body: object): Promise<T> => {
     const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
     const response = await fetch(baseUrl + path, { method, headers, body: JSON.stringify(body) });
@@ -40,27 +41,27 @@ export async function settle(baseUrl: string, adminToken: string, modelUrl: stri
   for (const maxSteps of [20, 3]) {
     const { id } = await ask<{ id: string }>(owner.token, 'POST', agents, {
       name: 'agent',
-      config: config(modelUrl, tools, maxSteps),
+      config: config(modelUrl, toolsUrl, maxSteps),
     });
     paths.push(`${agents}/${id}/chat`);
   }
   return { seats: users.flatMap(({ token }) => paths.map((path) => ({ token, path }))) };
 }
 
-function config(baseUrl: string, tools: Tools, maxSteps: number): object {
+function config(modelUrl: string, toolsUrl: string, maxSteps: number): object {
   const tool = (name: string, requireApproval: boolean) => ({
     type: 'http',
     name,
     description: `The tool ${name}`,
     inputSchema: { type: 'object' },
     method: 'POST',
-    url: tools.url(name),
+    url: toolsUrl + name,
     requireApproval,
     timeoutMs: 30_000,
   });
   return {
     instructions: 'You follow the plan of the newest message.',
-    model: { provider: 'openai-compatible', model: 'scripted', baseUrl },
+    model: { provider: 'openai-compatible', model: 'scripted', baseUrl: `${modelUrl}v1` },
     tools: [tool('look', false), tool('pay', true)],
     limits: { maxSteps, maxDurationMs: 600_000, maxToolOutputChars: 100_000 },
   };

@@ -10,6 +10,7 @@ import { type People, settle } from './people.js';
 import { Postgres } from './postgres.js';
 import { Slot } from './slot.js';
 import { Tools } from './tools.js';
+import { Wire } from './wire.js';
 
 export const LEASE_MS = 2_000;
 export const GRACE_MS = 1_500;
@@ -23,6 +24,8 @@ export interface Stage {
   readonly redis: RedisServer;
   readonly model: Model;
   readonly tools: Tools;
+  /** The ways from all workers to the model and to the tools. */
+  readonly outside: { readonly model: Wire; readonly tools: Wire };
   readonly mains: readonly Slot[];
   readonly workers: readonly Slot[];
   readonly people: People;
@@ -68,6 +71,7 @@ export async function startStage(folder: string, release: Release): Promise<Stag
     new Tools().start(),
     postgres.start(),
   ]);
+  const outside = { model: await new Wire(model.url).start(), tools: await new Wire(tools.url).start() };
   await makeDatabase(postgres, release);
   const adminToken = randomBytes(24).toString('base64url');
   const slots = await openSlots({
@@ -85,18 +89,25 @@ export async function startStage(folder: string, release: Release): Promise<Stag
     redis: new RedisServer(redis),
     model,
     tools,
+    outside,
     mains,
     workers: slots.filter(({ kind }) => kind === 'worker'),
     query: async <Row extends object>(sql: string, values: unknown[] = []) => (await pool.query<Row>(sql, values)).rows,
     stop: async () => {
       await Promise.all(slots.map((slot) => slot.close()));
-      await Promise.all([model.stop(), tools.stop(), pool.end().catch(() => {})]);
+      await Promise.all([
+        outside.model.stop(),
+        outside.tools.stop(),
+        model.stop(),
+        tools.stop(),
+        pool.end().catch(() => {}),
+      ]);
       await Promise.all([postgres.stop(), redis.stop()]);
     },
   };
   const [first] = mains;
   try {
-    const people = await settle(first?.baseUrl ?? '', adminToken, model.baseUrl, tools);
+    const people = await settle(first?.baseUrl ?? '', adminToken, outside.model.url, outside.tools.url);
     return { ...stage, people };
   } catch (error) {
     await stage.stop();

@@ -32,9 +32,10 @@ export class Tools {
     await new Promise((resolve) => this.#server?.close(resolve));
   }
 
-  url(tool: string): string {
+  /** The address of all tools, with a slash at the end; a tool's name comes behind it. */
+  get url(): string {
     const address = this.#server?.address() as AddressInfo;
-    return `http://127.0.0.1:${address.port}/${tool}`;
+    return `http://127.0.0.1:${address.port}/`;
   }
 
   /** Begins a new log. */

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import type { History } from '../history.js';
 import type { Random } from '../random.js';
 import { sleep } from '../stage/clock.js';
@@ -39,6 +40,7 @@ export class Workload {
   }
 
   start(): void {
+    setMaxListeners(0, this.#ending.signal);
     this.#running = Promise.all(this.#clients.map((client) => this.#run(client)));
   }
 
