@@ -68,7 +68,7 @@ async function play(options: Options, patches: readonly Patch[]): Promise<Summar
     let { faultsMs, operations } = options;
     for (let round = 1; faultsMs > 0 && operations > 0 && !ending.signal.aborted; round += 1) {
       const random = new Random(`${options.seed}/${round}`);
-      const limits = { faultsMs: Math.min(faultsMs, ROUND_MS), operations };
+      const limits = { faultsMs: Math.min(faultsMs, ROUND_MS), operations, ended: ending.signal };
       const result = await playRound(stage, String(round), random, limits);
       add(summary, result);
       say(options, roundLine(result));

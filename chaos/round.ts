@@ -23,14 +23,14 @@ export interface RoundResult {
 }
 
 /**
- * One round: the clients work while the nemesis breaks things, for `faultsMs` or until `operations` are made; then
- * everything is repaired and left to come to rest, and the checker judges it.
+ * One round: the clients work while the nemesis breaks things, until `faultsMs` are over, `operations` are made or
+ * `ended` is given; then everything is repaired and left to come to rest, and the checker judges it.
  */
 export async function playRound(
   stage: Stage,
   name: string,
   random: Random,
-  limits: { faultsMs: number; operations: number },
+  limits: { faultsMs: number; operations: number; ended: AbortSignal },
 ): Promise<RoundResult> {
   const began = now();
   const slots = [...stage.mains, ...stage.workers];
@@ -41,7 +41,7 @@ export async function playRound(
   const workload = new Workload(name, history, chats, stage.mains, random.fork('workload'), limits.operations);
   workload.start();
   nemesis.start();
-  await Promise.race([sleep(limits.faultsMs), workload.finished()]);
+  await Promise.race([sleep(limits.faultsMs, limits.ended), workload.finished()]);
   await Promise.all([workload.stop(), nemesis.stop()]);
   await becomeQuiet(stage, history, chats.all);
   for (const end = now() + STREAMS_MS; workload.streams > 0 && now() < end; ) await sleep(100);
