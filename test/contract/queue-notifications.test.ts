@@ -32,7 +32,12 @@ describe('notifications of the queue (section 7)', () => {
       await change(turn, ...ids);
       const data = { projectId: chat.projectId, agentId: chat.agentId, threadId: turn.sessionId };
       for (const push of pushes) {
-        const update = await push.until('agentMessageQueueUpdated', 1_000);
+        // Of the same user, the turn before may still be told about.
+        const update = await push.until(
+          ({ data: { type, data: of } }) =>
+            type === 'agentMessageQueueUpdated' && (of as { threadId: string }).threadId === turn.sessionId,
+          1_000,
+        );
         expect(update.data.data).to.deep.equal(data);
         if (/^a reservation$|Stop|consumption/.test(what)) {
           const isTold = ({ data: { type, data: of } }: { data: { type: string; data?: unknown } }) =>
