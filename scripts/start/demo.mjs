@@ -10,7 +10,7 @@ const file = inState('demo.json');
  * Makes the demo user, project and agents, or finds those of an earlier start; brings the agents up to date with
  * the environment. All through the HTTP API, as an administrator would.
  * @param {object} options
- * @param {string} options.baseUrl of a main
+ * @param {string} options.baseUrl of a main; kept as `url` in `.turnkeep/demo.json`
  * @param {string} options.adminToken
  * @param {{model: object, apiKey?: string}} options.demoModel see `demoModel`
  * @param {string} options.toolsUrl see `startDemoTools`
@@ -21,6 +21,7 @@ export async function prepareDemo({ baseUrl, adminToken, demoModel, toolsUrl }) 
   const demo = existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : {};
   const save = () => writePrivateFile(file, `${JSON.stringify(demo, null, 2)}\n`);
   await findUser(admin, demo);
+  demo.url = baseUrl; // For whoever reads the file: the port is another one where the wanted one was taken.
   save();
   const user = apiClient(baseUrl, demo.token);
   await findProject(user, demo);
