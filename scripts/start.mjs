@@ -4,9 +4,12 @@
 import { onInterrupt } from './setup/interrupts.mjs';
 import { say, sayError } from './setup/say.mjs';
 import { Installation } from './start/installation.mjs';
+import { readOptions, usage } from './start/options.mjs';
 
 try {
-  await start(new Installation(process.argv.slice(2)));
+  const options = readOptions(process.argv.slice(2));
+  if (options.help) say(usage);
+  else await start(new Installation(options));
 } catch (error) {
   sayError(error);
   process.exitCode = 1;
@@ -17,6 +20,7 @@ async function start(installation) {
     async () => {
       say('\nStopping… (Ctrl-C again: at once)');
       await installation.stop();
+      say('Stopped.');
       process.exit(0);
     },
     () => installation.kill(),

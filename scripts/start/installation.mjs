@@ -1,3 +1,4 @@
+import { readdirSync, rmSync } from 'node:fs';
 import { build } from '../setup/build.mjs';
 import { installDependencies } from '../setup/dependencies.mjs';
 import { inRoot, inState, root } from '../setup/paths.mjs';
@@ -8,7 +9,6 @@ import { SetupError, say, step } from '../setup/say.mjs';
 import { prepareDemo } from './demo.mjs';
 import { demoModel } from './demo-model.mjs';
 import { startDemoTools } from './demo-tools.mjs';
-import { readOptions } from './options.mjs';
 import { readSecrets } from './secrets.mjs';
 import { openPostgres, openRedis } from './stores.mjs';
 import { supervise } from './supervise.mjs';
@@ -25,9 +25,9 @@ export class Installation {
   #record;
   #started;
 
-  /** @param {string[]} args the flags of the command line; throws a SetupError where they make no sense */
-  constructor(args) {
-    this.options = readOptions(args);
+  /** @param {{mains: number, workers: number, port: number}} options see `readOptions` */
+  constructor(options) {
+    this.options = options;
   }
 
   /** Resolves when everything runs and the link is printed. */
@@ -80,6 +80,7 @@ export class Installation {
     if (other)
       throw new SetupError(`Turnkeep already runs from this folder: stop it first (Ctrl-C there, or: kill ${other}).`);
     await clearLeftovers('start');
+    clearLogs();
     const record = openRecord('start');
     this.#record = record;
     this.record = {
@@ -154,8 +155,12 @@ export class Installation {
     this.#parts.push(tools);
     const chosen = demoModel(process.env);
     note(`model ${chosen.model.provider === 'demo' ? 'demo (scripted; no key needed)' : chosen.model.model}`);
-    const baseUrl = `http://127.0.0.1:${port}`;
-    return prepareDemo({ baseUrl, adminToken: secrets.ADMIN_TOKEN, demoModel: chosen, toolsUrl: tools.url });
+    return prepareDemo({
+      baseUrl: addressOf(port),
+      adminToken: secrets.ADMIN_TOKEN,
+      demoModel: chosen,
+      toolsUrl: tools.url,
+    });
   }
 
   async #announce(demo, ports) {
@@ -163,7 +168,9 @@ export class Installation {
     const { mains, workers } = this.options;
     say(`\nTurnkeep runs: ${count(mains, 'main')} on port ${ports.join(', ')}, and ${count(workers, 'worker')}.`);
     say('Logs are in .turnkeep/logs. Ctrl-C stops everything. This link signs you in once, within ten minutes:');
-    say(`\n  ${await demo.newLink()}\n`);
+    const link = await demo.newLink();
+    say(`\n  ${link}\n`);
+    sayOtherAddresses(link, ports);
     offerNewLinks(demo);
   }
 }
@@ -174,6 +181,26 @@ function count(number, noun) {
 
 function nameOf(noun, index, of) {
   return of === 1 ? noun : `${noun} ${index + 1}`;
+}
+
+/** Every main serves everything, so the link may be opened at any of them. */
+function sayOtherAddresses(link, [first, ...others]) {
+  const origin = addressOf(first);
+  if (others.length === 0 || !link.startsWith(`${origin}/`)) return;
+  say('Or open it at another main. It counts once; you are then signed in at all of them:\n');
+  for (const port of others) say(`  ${addressOf(port)}${link.slice(origin.length)}`);
+  say('');
+}
+
+function addressOf(port) {
+  return `http://127.0.0.1:${port}`;
+}
+
+/** Removes the logs of earlier starts: with other numbers of processes they had other names (main.log, main-1.log). */
+function clearLogs() {
+  for (const name of readdirSync(inState('logs')))
+    if (/^(main|worker)(-\d+)?\.log$|^(postgres|redis)\.log$/.test(name))
+      rmSync(inState('logs', name), { force: true });
 }
 
 /** On a terminal, Enter prints another link: the first one is used up by one browser. */
