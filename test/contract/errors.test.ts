@@ -1,3 +1,5 @@
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { expect } from 'chai';
 import type { Chat } from '../support/chat.js';
 import { expectProblem } from '../support/problem.js';
@@ -43,6 +45,17 @@ describe('problems (section 8)', () => {
     ];
     for (const response of await Promise.all(odd)) expect(response.status, response.text).to.be.within(400, 499);
     await chat.http().expect(200, '/me');
+  });
+
+  it('answers what is no HTTP with a problem, too', async () => {
+    const { hostname, port } = new URL(cluster.anonymous().baseUrl);
+    const socket = connect(Number(port), hostname);
+    socket.end('GET /me HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n');
+    const response = await text(socket);
+    expect(response)
+      .to.match(/^HTTP\/1\.1 400 /)
+      .and.contain('application/problem+json');
+    expect(JSON.parse(response.split('\r\n\r\n')[1] ?? '')).to.include({ status: 400, code: 'invalid_request' });
   });
 
   it('sends security headers and no fingerprints', async () => {

@@ -1,8 +1,9 @@
 import { expect } from 'chai';
 import type { Chat } from '../support/chat.js';
 import { unique } from '../support/environment.js';
-import { answerRaw, callToolRaw, cut, never, raw, refuse, reply, say } from '../support/model-script.js';
+import { answerRaw, callTool, callToolRaw, cut, never, raw, refuse, reply, say } from '../support/model-script.js';
 import { useCluster } from '../support/suite.js';
+import { answer } from '../support/tool-server.js';
 import type { Turn } from '../support/turn.js';
 
 const SECRET = 'sk-test-0123456789abcdefghijklmnop';
@@ -39,6 +40,37 @@ describe('a provider that fails (sections 4 and 8)', () => {
     const next = await chat.turn('And now?', { sessionId: turn.sessionId });
     expect(next, 'the next turn').to.include({ status: 'success' });
   }
+
+  for (const [input, output, sum] of [
+    [1.5, 2.9, { inputTokens: 1, outputTokens: 2 }],
+    [-5, 3, { inputTokens: 0, outputTokens: 3 }],
+    [1, 1e300, { inputTokens: 1, outputTokens: 1e12 }],
+  ] as const) {
+    it(`a usage of ${input} and ${output} tokens: the turn and what it said are kept, with counts that can be`, async () => {
+      const marker = unique('usage');
+      cluster.model.on(marker, say('all of it').withUsage(input, output));
+      const turn = await chat.turn(marker);
+      expect(turn).to.deep.include({ status: 'success', text: 'all of it', usage: sum });
+      expect((await chat.executions(turn.sessionId))[0]?.usage).to.deep.equal(sum);
+    });
+  }
+
+  it('U+0000 in a call id of the provider: the call runs, and what was said before it is kept', async () => {
+    const marker = unique('call-id');
+    const own = await cluster.newChat({ tools: [cluster.httpTool('noted')] });
+    cluster.tools.on('noted', answer({ seen: true }));
+    cluster.model.on(marker, reply(say('before'), callTool('noted', {}, 'c\u0000')), say('after'));
+    const turn = await own.turn(marker);
+    expect(turn).to.include({ status: 'success', text: 'beforeafter' });
+    expect((await own.transcript(turn.sessionId)).messages[1]?.content).to.have.length(3);
+  });
+
+  it('the beginning of a key that a provider repeats is not shown', async () => {
+    const marker = unique('beginning');
+    cluster.model.on(marker, refuse(400, `Bad key Bearer ${SECRET.slice(0, 14)}**** given`));
+    const turn = await chat.turn(marker);
+    expect(turn.error?.message).to.contain('[credential] given').and.not.contain(SECRET.slice(0, 8));
+  });
 
   for (const status of [400, 401, 403, 404, 422]) {
     it(`${status}: model_refused, without a second try`, async () => {

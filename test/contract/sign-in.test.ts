@@ -68,6 +68,8 @@ describe('signing in with a browser (section 2)', () => {
 
     const foreign: Record<string, Record<string, string>> = {
       'another site': { 'sec-fetch-site': 'cross-site' },
+      'no site': { 'sec-fetch-site': 'none' },
+      'an Origin that says otherwise': { 'sec-fetch-site': 'same-origin', origin: 'https://elsewhere.example' },
       'another origin of the site': { 'sec-fetch-site': 'same-site' },
       'a foreign Origin': { origin: 'https://evil.example' },
       'the Origin null': { origin: 'null' },

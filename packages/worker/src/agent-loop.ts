@@ -191,6 +191,8 @@ async function takeAnswer(host: LoopHost, frame: Frame, voice: Voice, call: Batc
   if (!answer.approved) return end(host, voice, call, denial(answer.reason), 'denied');
   const tool = findTool(frame, call.toolName);
   if (!tool) return end(host, voice, call, `There is no tool named ${call.toolName}.`, 'error');
+  voice.begins(call);
+  await host.recorded();
   await run(host, frame, voice, call, tool);
 }
 

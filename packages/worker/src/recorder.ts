@@ -151,6 +151,8 @@ export class Recorder {
   /** Gives up what Postgres refuses to take, so that the execution can be settled without it. */
   discard(): void {
     this.#sent = null;
+    this.#usage = null;
+    this.#open.clear();
     this.#clear();
   }
 

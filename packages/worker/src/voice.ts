@@ -83,6 +83,12 @@ export class Voice {
     });
   }
 
+  /** A call that waited for a person runs from now on. */
+  begins({ callId }: { callId: string }): void {
+    const state = { state: 'running' as const, outputJson: null, outputPreview: null, error: null };
+    this.#output.recorder.callEnded({ id: callId, ...state }, this.#output.lastN);
+  }
+
   /** A call ended with an output, or with an error that the model is told. */
   result(call: { callId: string; toolName: string }, output: JsonValue, state: CallEnd): void {
     if (this.#output.closed) return;

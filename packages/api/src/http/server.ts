@@ -1,5 +1,7 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { ProblemError, toProblem } from '@turnkeep/shared/contract/problems';
 import type Koa from 'koa';
 import type { State } from './context.js';
 
@@ -28,6 +30,7 @@ export async function listen(app: Koa<State>, host: string, port: number): Promi
     { requestTimeout: REQUEST_MS, headersTimeout: HEADERS_MS, keepAliveTimeout: KEEP_ALIVE_MS },
     app.callback(),
   );
+  server.on('clientError', answerMalformed);
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen(port, host, resolve);
@@ -38,6 +41,24 @@ export async function listen(app: Koa<State>, host: string, port: number): Promi
     stopListening: () => void server.close(),
     closed: (ms) => cutAfter(server, ended, ms),
   };
+}
+
+/** What is no HTTP never becomes a request: its problem is written to the socket, as section 8 has it, and that is the end. */
+function answerMalformed(error: NodeJS.ErrnoException, socket: Duplex): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const problem = toProblem(new ProblemError('invalid_request', 'The request is not valid HTTP for this server.'));
+  const body = JSON.stringify(problem);
+  const head = [
+    'HTTP/1.1 400 Bad Request',
+    'Content-Type: application/problem+json; charset=utf-8',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    'Cache-Control: no-store',
+    'Connection: close',
+  ];
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
 }
 
 async function cutAfter(server: Server, ended: Promise<void>, ms: number): Promise<void> {

@@ -172,8 +172,8 @@ async function claimItem(
 
 /**
  * A continuation keeps the configuration that its checkpoint was made under, and goes on in its run's last segment. The
- * calls that are not through are its own from now on; those that it will run are under way from now on, as the calls of a
- * step are once they are recorded. A denied call or an answered question runs nothing and keeps its state until it is told.
+ * calls that are not through are its own from now on. Those that waited keep their state until they begin, one after the
+ * other: after a worker's death the record says which may have run and which have not.
  * A checkpoint of a newer release is left to that release's workers.
  */
 async function claimResume(
@@ -191,7 +191,7 @@ async function claimResume(
        update checkpoints set status = 'resumed', continuation_id = $1, state = null where id = $7
      ), calls as (
        update tool_calls t set execution_id = $1, state = case when exists (
-           select from suspensions s where s.tool_call_id = t.id and s.resume_data->'approved' is distinct from 'true')
+           select from suspensions s where s.tool_call_id = t.id)
          then t.state else 'running' end
        where execution_id = $8 and state in ('running', 'suspended')
      )

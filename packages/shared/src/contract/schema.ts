@@ -53,7 +53,7 @@ export function tagged<M extends TSchema[]>(tag: string, members: readonly [...M
 export const Id = Type.String({ format: 'uuid', description: 'A UUID.' });
 export const Timestamp = Type.String({ format: 'date-time', description: 'RFC 3339, UTC.' });
 /** A name that a person gives to something: 1 to 200 characters. */
-export const Name = Type.String({ minLength: 1, maxLength: 200 });
+export const Name = Type.String({ minLength: 1, maxLength: 200, pattern: '\\S', description: 'Not blank.' });
 
 /** `T` or null. */
 export function nullable<S extends TSchema>(schema: S) {

@@ -64,8 +64,21 @@ export class TurnModel implements LanguageModelV4 {
     return this.#inner.doStream(options);
   }
 
+  /** Takes the credential out of a text, also where a provider repeats only the beginning of it. */
   readonly redact: Redact = (text) =>
-    this.#secrets.reduce((clean, secret) => clean.replaceAll(secret, '[credential]'), text);
+    this.#secrets.reduce(
+      (clean, secret) => withoutBeginning(clean.replaceAll(secret, '[credential]'), secret.slice(0, BEGINNING)),
+      text,
+    );
+}
+
+/** Characters of a key that are no longer shown: the beginnings of keys that all share (`sk-`) are shorter. */
+const BEGINNING = 8;
+
+function withoutBeginning(text: string, beginning: string): string {
+  if (beginning.length < BEGINNING) return text;
+  const literal = beginning.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
+  return text.replace(new RegExp(`${literal}[^\\s"'\`,;<>()[\\]{}]*`, 'g'), '[credential]');
 }
 
 /**

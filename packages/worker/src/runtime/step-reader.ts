@@ -172,7 +172,7 @@ export class StepReader {
 
   async #end(part: Extract<SdkPart, { type: 'model-call-end' }>): Promise<void> {
     const { inputTokens = this.#usage?.inputTokens, outputTokens = this.#usage?.outputTokens } = part.usage;
-    const usage = { inputTokens: inputTokens ?? 0, outputTokens: outputTokens ?? 0 };
+    const usage = { inputTokens: countOf(inputTokens), outputTokens: countOf(outputTokens) };
     this.#finish = { reason: part.finishReason, usage, metadata: part.providerMetadata };
     this.#count(usage);
     if (part.finishReason === 'interrupted' || part.finishReason === 'error') return;
@@ -181,8 +181,8 @@ export class StepReader {
 
   #count(usage: StepUsage | undefined): void {
     if (usage === undefined) return;
-    this.#usage = usage;
-    this.#request.onUsage?.(usage);
+    this.#usage = { inputTokens: countOf(usage.inputTokens), outputTokens: countOf(usage.outputTokens) };
+    this.#request.onUsage?.(this.#usage);
   }
 
   async #emit(part: StepPart): Promise<void> {
@@ -234,4 +234,13 @@ function callIdsOf(messages: ModelMessage[]): Set<string> {
     role === 'assistant' && typeof content !== 'string' ? content.filter((part) => part.type === 'tool-call') : [],
   );
   return new Set(calls.map(({ toolCallId }) => toolCallId));
+}
+
+/** No request costs more tokens than this; a provider that says so is not believed. Sums of them stay exact. */
+const MOST_TOKENS = 1_000_000_000_000;
+
+/** A provider's count as a whole number that is not negative. */
+function countOf(tokens: number | undefined): number {
+  if (tokens === undefined || Number.isNaN(tokens)) return 0;
+  return Math.min(Math.max(Math.floor(tokens), 0), MOST_TOKENS);
 }
