@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import { expect } from 'chai';
 import { type Cluster, startCluster } from '../support/cluster.js';
 import { within } from '../support/deadline.js';
@@ -51,6 +53,18 @@ describe('graceful stop (section 9)', function () {
     const events = await stream.all();
     expect(events.at(-1)?.data).to.include({ type: 'done', status: 'success' });
     expect((await main.exit).code).to.equal(0);
+  });
+
+  it('a main does not wait for a connection that was opened ahead of need', async () => {
+    const main = only(cluster.mains);
+    const { hostname, port } = new URL(main.baseUrl);
+    const socket = connect(Number(port), hostname);
+    const closed = once(socket, 'close');
+    await once(socket, 'connect');
+    // The main has seen the connection once it has answered what came after it.
+    await cluster.anonymous().expect(200, '/healthz');
+    await main.stop(3_000);
+    await closed;
   });
 
   it('a main ends the streams that wait, cleanly, and loses nothing', async () => {

@@ -1,5 +1,5 @@
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { ProblemError, toProblem } from '@turnkeep/shared/contract/problems';
 import type Koa from 'koa';
@@ -14,7 +14,7 @@ const KEEP_ALIVE_MS = 65_000;
 /** A server that listens. */
 export interface Listening {
   port: number;
-  /** Takes no new connections; those that are idle are closed, and the others once they have their answers. */
+  /** Takes no new connections; those that are idle or have sent nothing are closed, the others once they have their answers. */
   stopListening(): void;
   /** Resolves when no connection is left, or after `ms`, when what is left was cut. */
   closed(ms: number): Promise<void>;
@@ -31,6 +31,7 @@ export async function listen(app: Koa<State>, host: string, port: number): Promi
     app.callback(),
   );
   server.on('clientError', answerMalformed);
+  const silent = silentSockets(server);
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen(port, host, resolve);
@@ -38,9 +39,23 @@ export async function listen(app: Koa<State>, host: string, port: number): Promi
   const ended = new Promise<void>((resolve) => server.once('close', resolve));
   return {
     port: (server.address() as AddressInfo).port,
-    stopListening: () => void server.close(),
+    stopListening: () => {
+      server.close();
+      for (const socket of silent) socket.destroy();
+    },
     closed: (ms) => cutAfter(server, ended, ms),
   };
+}
+
+/** The connections that have sent no request yet: browsers open some ahead of need, and Node waits for those at a close. */
+function silentSockets(server: Server): ReadonlySet<Socket> {
+  const silent = new Set<Socket>();
+  server.on('connection', (socket) => {
+    silent.add(socket);
+    socket.once('close', () => silent.delete(socket));
+  });
+  server.on('request', ({ socket }) => silent.delete(socket));
+  return silent;
 }
 
 /** What is no HTTP never becomes a request: its problem is written to the socket, as section 8 has it, and that is the end. */
