@@ -61,6 +61,7 @@ describe('attachments are served so that nothing of them runs (section 5)', () =
     'a text that begins like a program': [text('MZ is not only a signature'), 'text/plain; charset=utf-8'],
     'a text with a byte order mark': [text('\uFEFFWindows wrote this'), 'text/plain; charset=utf-8'],
     'a text in another encoding': [Buffer.from('Z\xfcrich', 'latin1'), 'application/octet-stream'],
+    'a text in UTF-16': [Buffer.from('\ufeffnotes', 'utf16le'), 'application/octet-stream'],
     'bytes with a zero': [text('a\0b'), 'application/octet-stream'],
     'a program': [Buffer.concat([text('MZ'), deflateSync(text('x'.repeat(100)))]), 'application/x-msdownload'],
   };

@@ -160,7 +160,7 @@ function attachments(env: Record<string, string>): void {
       expect(startedWith(turn).map((file) => file.fileName)).to.deep.equal(['a', 'notes.txt', 'b', 'notes.txt']);
     });
 
-    it('404 for one that is not there, of another user or agent, or used already; and nothing is accepted', async () => {
+    it('404 for one that is not there, of another user or agent, or used already, 400 for one named twice; and nothing is accepted', async () => {
       const sent = await sendFirst();
       const message = { message: 'x', attachments: named(sent.attachmentId) };
       const other = await cluster.newUser();
@@ -174,7 +174,7 @@ function attachments(env: Record<string, string>): void {
       expectProblem(await chat.post({ message: 'x', attachments: named(randomUUID()) }), 404, 'not_found');
       expectProblem(await download(chat, 'no-uuid'), 404, 'not_found');
       const twice = { message: 'x', attachments: named(sent.attachmentId, sent.attachmentId) };
-      expectProblem(await chat.post(twice), 404, 'not_found');
+      expectProblem(await chat.post(twice), 400, 'invalid_request');
       const { sessionId } = await chat.accept('mine', { attachments: named(sent.attachmentId) });
       expectProblem(await chat.post({ ...message, sessionId }), 404, 'not_found');
       expect(await chat.settled(sessionId)).to.have.length(1);

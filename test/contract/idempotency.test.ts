@@ -125,4 +125,16 @@ describe('safe retries by Idempotency-Key (section 4)', () => {
     const second = await chat.accept('same');
     expect(second.sessionId).not.to.equal(first.sessionId);
   });
+
+  it('gives the first acceptance also where the session was deleted since', async () => {
+    const { sessionId } = await chat.turn(unique('session'));
+    const marker = unique('deleted');
+    const headers = key();
+    const first = await chat.accept(marker, { sessionId, headers });
+    await chat.settled(sessionId, 2);
+    await chat.http().expect(200, chat.path(`/${sessionId}`), { method: 'DELETE' });
+    expect(await chat.accept(marker, { sessionId, headers, main: 1 })).to.deep.equal(first);
+    const other = await chat.post({ message: marker, sessionId }, { headers: key() });
+    expect(other.status, 'with another key').to.equal(404);
+  });
 });

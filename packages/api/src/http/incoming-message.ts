@@ -26,7 +26,10 @@ export async function readMessage(
   const incoming: IncomingAttachment[] = [];
   for (const [index, attachment] of attachments.entries()) {
     if ('attachmentId' in attachment) {
-      incoming.push({ title: '', attachmentId: attachment.attachmentId.toLowerCase() });
+      const attachmentId = attachment.attachmentId.toLowerCase();
+      if (incoming.some((other) => 'attachmentId' in other && other.attachmentId === attachmentId))
+        refuse(`/attachments/${index}/attachmentId`, 'must be named once');
+      incoming.push({ title: '', attachmentId });
       continue;
     }
     const { fileName, data } = attachment;

@@ -20,10 +20,15 @@ export async function sniffType(data: Buffer): Promise<string> {
   // What file-type cannot read to its end, it throws at.
   const known = await fileTypeFromBuffer(data).catch(() => undefined);
   // Parameters are left out.
-  const type = known?.mime.split(';')[0];
+  const type = isUtf16(data) ? undefined : known?.mime.split(';')[0];
   const text = textOf(data);
   if (type !== undefined && (text === null || CONTROL.test(text) || TEXTUAL.test(type))) return type;
   return text !== null && !text.includes('\0') ? 'text/plain' : 'application/octet-stream';
+}
+
+/** The byte order mark of UTF-16, as editors write it, looks like the beginning of an MP3. */
+function isUtf16(data: Buffer): boolean {
+  return (data[0] === 0xff && data[1] === 0xfe) || (data[0] === 0xfe && data[1] === 0xff);
 }
 
 function textOf(data: Buffer): string | null {

@@ -1,7 +1,7 @@
 import Router from '@koa/router';
 import { acceptMessage } from '@turnkeep/shared/chat/accept';
 import { type IncomingAttachment, withBytesStored } from '@turnkeep/shared/chat/attachments';
-import { hashRequest, type IdempotencyKey } from '@turnkeep/shared/chat/idempotency';
+import { hashRequest, type IdempotencyKey, isKeyUsed } from '@turnkeep/shared/chat/idempotency';
 import { findSession } from '@turnkeep/shared/chat/sessions';
 import { ChatRequest } from '@turnkeep/shared/contract/chat';
 import { isUuid, newId } from '@turnkeep/shared/contract/ids';
@@ -58,7 +58,7 @@ type Submission = Omit<Parameters<typeof acceptMessage>[1], 'maxPending' | 'atta
 async function readSubmission(deps: ChatDeps, ctx: Ctx, access: AgentAccess): Promise<Submission> {
   const { limits } = deps.config;
   const body = await readJson(ctx, limits.maxRequestBytes);
-  await refuseForeignSession(deps, access, body);
+  await refuseForeignSession(deps, ctx, access, body);
   const request = accept(checkChat(body), 'The body');
   const idempotency = readIdempotencyKey(ctx, body);
   const message = await readMessage(request, limits);
@@ -66,12 +66,15 @@ async function readSubmission(deps: ChatDeps, ctx: Ctx, access: AgentAccess): Pr
   return { session, queueId: newId(), ...message, idempotency };
 }
 
-/** A session that is not the caller's is 404 before anything else about the body is said (section 2). */
-async function refuseForeignSession({ db }: ChatDeps, access: AgentAccess, body: unknown): Promise<void> {
+/**
+ * A session that is not the caller's is 404 before anything else about the body is said (section 2). A repeated request is
+ * answered as at first, also where its session was deleted since (section 4).
+ */
+async function refuseForeignSession({ db }: ChatDeps, ctx: Ctx, access: AgentAccess, body: unknown): Promise<void> {
   const sessionId = typeof body === 'object' && body !== null && 'sessionId' in body ? body.sessionId : undefined;
   if (typeof sessionId !== 'string' || !isUuid(sessionId)) return;
   const state = await findSession(db, sessionRef(access, sessionId.toLowerCase()));
-  if (state === 'hidden') throw notFound();
+  if (state === 'hidden' && !(await isKeyUsed(db, access.userId, ctx.get('idempotency-key')))) throw notFound();
 }
 
 async function commit({ db, attachmentStore, config }: ChatDeps, submission: Submission) {

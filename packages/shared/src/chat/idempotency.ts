@@ -49,6 +49,15 @@ export async function claimKey<Answer>(tx: Query, userId: string, key: Idempoten
   return row.answer;
 }
 
+/** Whether a key of this user was accepted before: then its first answer counts, whatever became of the session since. */
+export async function isKeyUsed(db: Query, userId: string, key: string): Promise<boolean> {
+  const rows = await db.query(
+    `select key from idempotency_keys where user_id = $1 and key = $2 and created_at >= now() - interval '${KEPT}'`,
+    [userId, key],
+  );
+  return rows.length > 0;
+}
+
 /** Keeps the answer of a key that this transaction has claimed. */
 export async function keepAnswer(tx: Query, userId: string, key: IdempotencyKey, answer: unknown): Promise<void> {
   await tx.query('update idempotency_keys set answer = $3 where user_id = $1 and key = $2', [
