@@ -37,11 +37,6 @@ export class Consumer {
     this.#redis = redis;
   }
 
-  /** Turns that run now, and turns that may. */
-  get slots(): { running: number; capacity: number } {
-    return { running: this.#running.size, capacity: this.#deps.concurrency };
-  }
-
   start(): void {
     this.#worker = new Worker<TurnJob>(TURN_QUEUE, (job) => this.#serveJob(job), {
       connection: this.#redis,

@@ -58,10 +58,6 @@ export class Leases {
     for (const turn of this.#turns.values()) turn.stop('interrupted');
   }
 
-  get size(): number {
-    return this.#turns.size;
-  }
-
   #schedule(): void {
     if (this.#stopped) return;
     const ms = Math.min(MAX_BEAT_MS, this.#leaseMs / 4);

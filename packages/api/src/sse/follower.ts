@@ -5,7 +5,7 @@ import type { Database } from '@turnkeep/shared/db/database';
 import type { EventEntry, EventStream } from '@turnkeep/shared/redis/event-stream';
 import type { SseConnection } from './connection.js';
 import { type Cursor, formatCursor, MAX_SUB } from './cursor.js';
-import { eventsBefore, finalEvents, openBlockEvents, type RecordedEvent } from './recorded-events.js';
+import { eventsBefore, finalEvents, type RecordedEvent } from './recorded-events.js';
 import type { StreamHub } from './stream-hub.js';
 
 /** Characters of live entries that wait for a slow reader; more are thrown away and read again from Redis. */
@@ -220,9 +220,8 @@ export class Follower {
     this.#send({ n, sub: 1 }, { type: 'snapshot', messages: recorded.messages });
     this.#last = n;
     this.#begun = true;
-    for (const [index, event] of openBlockEvents(recorded)
-      .slice(0, MAX_SUB - 1)
-      .entries())
+    // What is under way is announced again, so that the deltas that follow belong to something.
+    for (const [index, event] of recorded.openBlocks.slice(0, MAX_SUB - 1).entries())
       this.#send({ n, sub: index + 2 }, event);
   }
 

@@ -43,8 +43,3 @@ export function finalEvents(recorded: RecordedExecution, last: number): Recorded
   };
   return [...suspended, ...failed, done].filter(({ n }) => n > last);
 }
-
-/** What is under way where a snapshot ends, announced again, so that the deltas that follow belong to something. */
-export function openBlockEvents({ openBlocks }: RecordedExecution): ChatEvent[] {
-  return openBlocks.map((block) => block);
-}

@@ -53,10 +53,6 @@ export class Streams {
     this.#log = log;
   }
 
-  get size(): number {
-    return this.#open.size;
-  }
-
   get isDraining(): boolean {
     return this.#draining;
   }

@@ -35,10 +35,6 @@ export class Waiting {
     this.#listener = listener;
   }
 
-  get size(): number {
-    return this.#waits.size;
-  }
-
   /** Starts to wait for what becomes of `id`, a queueId or a checkpoint's id, of this session. */
   wait(sessionId: string, id: string): Wait {
     let resolveOutcome: (outcome: WaitedOutcome | null) => void = () => {};

@@ -42,6 +42,9 @@ export const attachmentsOf = (id: string) => `(
   select coalesce(json_agg(json_build_object('attachmentId', f.id, 'fileName', f.file_name, 'mimeType', f.mime_type,
     'sizeBytes', f.size_bytes) order by f.ordinal), '[]'::json) from attachments f where f.message_id = ${id})`;
 
+/** SQL: message `m` of the query, as `EventMessage`. */
+export const MESSAGE = `json_build_object('id', m.id, 'text', m.text, 'attachments', ${attachmentsOf('m.id')})`;
+
 /**
  * Writes the objects of what comes with a message, then runs `commit`, the transaction that names them: so no row names an
  * object that is not there. What `commit` did not keep is given up. With Postgres as the store nothing but `commit` runs.

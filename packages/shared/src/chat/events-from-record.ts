@@ -2,7 +2,7 @@ import type { MessageView } from '../contract/chat.js';
 import type { EventMessage, ExecutionStatus, Usage } from '../contract/events.js';
 import type { ExecutionError } from '../contract/execution.js';
 import type { Database, Query } from '../db/database.js';
-import { attachmentsOf } from './attachments.js';
+import { MESSAGE } from './attachments.js';
 import type { OpenBlock } from './record.js';
 import { readExecutionMessages } from './transcript.js';
 
@@ -45,7 +45,7 @@ export async function readSteered(
 ): Promise<{ executionId: string; message: EventMessage; n: number } | null> {
   const [row] = await db.query<{ executionId: string; message: EventMessage; n: number }>(
     `select o.execution_id as "executionId", m.steered_n as n,
-       json_build_object('id', m.id, 'text', m.text, 'attachments', ${attachmentsOf('m.id')}) as message
+       ${MESSAGE} as message
      from queue_outcomes o join messages m on m.id = o.message_id where o.queue_id = $1 and o.outcome = 'steered'`,
     [queueId],
   );
@@ -122,10 +122,10 @@ interface Row {
 const SELECT_EXECUTION = `
   select e.run_id, e.session_id, e.status, e.recorded_n, e.final_n, e.open_blocks, e.input_tokens, e.output_tokens,
     e.error_code, e.error_message,
-    (select json_build_object('id', m.id, 'text', m.text, 'attachments', ${attachmentsOf('m.id')})
+    (select ${MESSAGE}
      from messages m where m.first_execution_id = e.id and m.role = 'user' and m.steered_n is null) as message,
     (select coalesce(json_agg(json_build_object('queueId', o.queue_id, 'n', m.steered_n, 'message',
-        json_build_object('id', m.id, 'text', m.text, 'attachments', ${attachmentsOf('m.id')})) order by m.steered_n), '[]'::json)
+        ${MESSAGE}) order by m.steered_n), '[]'::json)
      from messages m join queue_outcomes o on o.message_id = m.id and o.session_id = e.session_id
      where m.first_execution_id = e.id and m.steered_n is not null) as steered
   from executions e where e.id = $1`;

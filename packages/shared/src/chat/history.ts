@@ -1,5 +1,6 @@
 import type { AttachmentView } from '../contract/chat.js';
 import type { Query } from '../db/database.js';
+import { attachmentsOf } from './attachments.js';
 
 /** A tool call as the history of a session knows it. */
 export interface HistoryCall {
@@ -30,9 +31,7 @@ export type HistoryItem =
 export async function readHistory(db: Query, sessionId: string, number: number): Promise<HistoryItem[]> {
   return db
     .query<{ item: HistoryItem }>(
-      `select json_build_object('type', 'user', 'text', m.text, 'attachments', (
-         select coalesce(json_agg(json_build_object('attachmentId', f.id, 'fileName', f.file_name, 'mimeType', f.mime_type,
-           'sizeBytes', f.size_bytes) order by f.ordinal), '[]'::json) from attachments f where f.message_id = m.id)) as item,
+      `select json_build_object('type', 'user', 'text', m.text, 'attachments', ${attachmentsOf('m.id')}) as item,
        m.place_execution, m.place, 0 as execution_number, 0::bigint as n
      from messages m where m.session_id = $1 and m.role = 'user' and m.place_execution <= $2
      union all

@@ -1,7 +1,7 @@
 import type { EventMessage } from '../contract/events.js';
 import { newId } from '../contract/ids.js';
 import type { Database, Query } from '../db/database.js';
-import { attachmentsOf } from './attachments.js';
+import { MESSAGE } from './attachments.js';
 import { isCancelRequested } from './lease.js';
 import { type Batch, type Owner, recordBatch } from './record.js';
 import { refreshSession } from './session-status.js';
@@ -92,12 +92,11 @@ interface Boundary {
 
 /** What a boundary after event `recordedN` finds; undefined where the execution is no longer this worker's. */
 async function readBoundary(tx: Query, owner: Owner, recordedN: number): Promise<Boundary | undefined> {
-  const message = `json_build_object('id', m.id, 'text', m.text, 'attachments', ${attachmentsOf('m.id')})`;
   const [row] = await tx.query<Boundary>(
     `select e.cancel_requested_at is not null as "isMarked",
-       (select coalesce(json_agg(json_build_object('queueId', q.id, 'message', ${message}) order by q.reserved_order), '[]'::json)
+       (select coalesce(json_agg(json_build_object('queueId', q.id, 'message', ${MESSAGE}) order by q.reserved_order), '[]'::json)
         from queue_items q join messages m on m.id = q.message_id where q.steering_execution_id = e.id) as reserved,
-       (select coalesce(json_agg(json_build_object('queueId', o.queue_id, 'message', ${message}, 'n', m.steered_n)
+       (select coalesce(json_agg(json_build_object('queueId', o.queue_id, 'message', ${MESSAGE}, 'n', m.steered_n)
           order by m.steered_n), '[]'::json)
         from messages m join queue_outcomes o on o.message_id = m.id and o.session_id = e.session_id
         where m.first_execution_id = e.id and m.steered_n > $3) as consumed,

@@ -74,11 +74,6 @@ export class Database implements Query {
     this.#pool.on('connect', (client) => client.on('error', () => {}));
   }
 
-  /** Connections now: all, idle, and requests that wait for one. */
-  get usage(): { total: number; idle: number; waiting: number } {
-    return { total: this.#pool.totalCount, idle: this.#pool.idleCount, waiting: this.#pool.waitingCount };
-  }
-
   async query<Row>(sql: string, values: readonly unknown[] = []): Promise<Row[]> {
     return this.#retried(() => this.#queryOnce(sql, values));
   }
